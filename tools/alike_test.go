@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/engine"
 )
 
 // A model that quotes a file wrongly writes its new text wrongly in the same way. Here old_string and new_string are both
@@ -191,14 +192,14 @@ func literally(content []byte, e edit.Edit, strict bool) (got []byte, how string
 	if err == nil {
 		return r.Content, r.Steps[0].Strategy
 	}
-	if strings.Contains((&Suite{}).refuse(nil, "Edit", &EditArgs{}, err).Hint, "end resend as old_string.") {
+	if strings.Contains((&Suite{}).refuse(nil, "Edit", &EditArgs{}, engine.Reason(err)).Hint, "end resend as old_string.") {
 		return []byte("the hint pairs resend with what was sent"), "hint"
 	}
 	for tool, args := range map[string]any{
 		"Edit":      &EditArgs{FilePath: "/f", OldString: e.Old, NewString: e.New},
 		"MultiEdit": &MultiEditArgs{FilePath: "/f", Edits: []OneEdit{{OldString: e.Old, NewString: e.New}}},
 	} {
-		next := (&Suite{}).refuse(nil, tool, args, err).Next
+		next := (&Suite{}).refuse(nil, tool, args, engine.Reason(err)).Next
 		if next == nil || next.Tool == "Read" {
 			continue
 		}

@@ -203,7 +203,7 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	}
 	for _, made := range append(ch.ParentsMade, t.True) {
 		base := path.Base(made)
-		near := s.engine.Near(c, made).Names
+		near := c.Near(made).Names
 		if i := slices.IndexFunc(near, func(n string) bool {
 			return strings.TrimSuffix(n, "/") != base && alternatives.Fold(n) == alternatives.Fold(base)
 		}); i >= 0 {

@@ -151,7 +151,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	var names []string // of the path
 	if f.Path != "" {
-		names = s.engine.Names(c, f.Path)
+		names = c.Names(f.Path)
 		f.Path, f.Also = names[0], names[1:]
 	}
 	f.NoReads = f.Path == "" && f.Tool == "" // copies that were kept of reads are listed only where they are looked for
@@ -171,7 +171,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	hidden := map[string]bool{} // of a list, most paths come again and again
 	for limit, pages := f.Limit, 0; ; pages++ {
-		page, err := s.engine.Checkpoints(ctx, c, f)
+		page, err := c.Checkpoints(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoi
 	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
 		no, known := hidden[ch.Path]
 		if !known {
-			no = s.engine.Denies(c, ch.Path)
+			no = c.Denies(ch.Path)
 			hidden[ch.Path] = no
 		}
 		switch {
@@ -357,7 +357,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		return nil, err
 	}
 	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
-	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
+	files, left, denied, err := c.Compare(ctx, checkpoint.Restore{
 		ID: id, Turn: value(a.Turn), Since: since,
 		Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
@@ -775,13 +775,13 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over "+
 				"something that is there")
 		}
-		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
+		done, err = c.Untrash(ctx, checkpoint.TrashID(id), o.DryRun)
 	case id == "undo":
-		done, err = s.engine.Undo(ctx, c, o)
+		done, err = c.Undo(ctx, o)
 	case id == "redo":
-		done, err = s.engine.Redo(ctx, c, o)
+		done, err = c.Redo(ctx, o)
 	default:
-		done, err = s.engine.Restore(ctx, c, checkpoint.Restore{
+		done, err = c.Restore(ctx, checkpoint.Restore{
 			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
 			Mode: value(a.Mode),
 		}, o)
@@ -795,7 +795,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
 	for _, k := range done.Kept {
-		if !s.engine.Denies(c, k.Path) {
+		if !c.Denies(k.Path) {
 			out.DirsKept = append(out.DirsKept, Left{k.Path, refusal.Why(k.Why)})
 		}
 	}
@@ -851,14 +851,14 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	// A file that is there already counts as restored.
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
 	for _, of := range done.Outside {
-		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
+		if row, err := c.Checkpoint(ctx, of); err == nil {
 			if got, hidden := s.visibleRow(c, row); !hidden {
 				out.Outside = append(out.Outside, got)
 			}
 		}
 	}
 	if of := cmp.Or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
-		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
+		if row, err := c.Checkpoint(ctx, checkpoint.ID(of)); err == nil {
 			got, _ := s.visibleRow(c, row)
 			out.Checkpoint = &got
 		}
@@ -871,14 +871,14 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row CheckpointRow,
 	hidden bool) {
 	n := len(cp.Changes)
-	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(c, ch.Path) })
+	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return c.Denies(ch.Path) })
 	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
 }
 
 // named gives the paths that this session may read today.
 func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	for _, p := range paths {
-		if !s.engine.Denies(c, p) {
+		if !c.Denies(p) {
 			out = append(out, p)
 		}
 	}
@@ -1032,7 +1032,7 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 	if !hexID.MatchString(id) {
 		return checkpoint.ID(id), nil
 	}
-	page, err := s.engine.Checkpoints(ctx, c, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})
+	page, err := c.Checkpoints(ctx, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})
 	if err == nil && len(page.Checkpoints) == 0 {
 		err = bad("take an id from checkpoints_list; moltis-fs checkpoint import-moltis brings in those of Moltis",
 			"%s is an id of Moltis, and no checkpoint was imported under it", id)

@@ -15,6 +15,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -188,7 +189,17 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		})
 		must(t, err)
 		t.Cleanup(func() { e.Close() })
-		w, err := e.Watch(t.Context(), &engine.Call{}, dir, true)
+		var w *engine.Watching
+		c := &engine.Call{}
+		_, err = engine.Do(t.Context(), e, c, engine.Operation[any, *dialect.Object]{
+			Run: func(ctx context.Context, _ any) (_ *dialect.Object, err error) {
+				w, err = c.Watch(ctx, dir, true)
+				return &dialect.Object{}, err
+			},
+			Refuse: func(_ context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
+				return nil, ""
+			},
+		})
 		if errors.Is(err, guardfs.ErrUnwatchable) {
 			t.Skip("SKIPPED: nothing can be watched here: ", err)
 		}

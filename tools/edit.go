@@ -122,7 +122,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 		}
 		return nil
 	}
-	return s.engine.Edit(ctx, c, a)
+	return c.Edit(ctx, a)
 }
 
 func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
@@ -401,7 +401,7 @@ func noMatch(a *about, r *Refusal) {
 		offer = "resend"
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		offer = "region"
-	case a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
+	case a.call != nil && a.call.SawAll(cmp.Or(a.Path, a.path)):
 		offer = "read" // and need not be read again
 	case e.Line > 0:
 		offer, r.Next = "lines", read(a.path)
@@ -485,7 +485,7 @@ func (a *about) elsewhere(e *edit.NoMatchError) *NextCall {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	in := a.s.engine.Holding(ctx, a.call, cmp.Or(a.Path, a.path), texts)
+	in := a.call.Holding(ctx, cmp.Or(a.Path, a.path), texts)
 	if len(in) != 1 {
 		return nil
 	}

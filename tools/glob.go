@@ -154,7 +154,7 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 		q.Limit = *a.Limit
 	}
 	out := &Glob{Paths: []string{}}
-	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) error {
 		if w.File != nil {
 			return engine.Refuse(refusal.NoDirectory, cmp.Or(value(a.Path), w.Name), nil)
 		}
@@ -283,7 +283,7 @@ const unsaved = "unsaved"
 // notSearched adds the files of which the user's editor has unsaved text, as far as this session
 // has met it.
 func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk *Skipped) error {
-	paths, err := s.engine.Unsaved(ctx, c, root)
+	paths, err := c.Unsaved(ctx, root)
 	if len(paths) > 0 {
 		if *sk == nil {
 			*sk = Skipped{}

@@ -161,7 +161,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	default:
 		out.Files = []string{}
 	}
-	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) error {
 		w.NoIgnore = w.NoIgnore || all
 		r, err := grep.Search(ctx, w, q)
 		if err != nil {

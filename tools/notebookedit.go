@@ -119,7 +119,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	rules := engine.Rules{Read: engine.ReadSome, Hash: value(a.ExpectedHash)}
 	plan := engine.Plan{DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
 		Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64))}
-	done, err := s.engine.Rewrite(ctx, c, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
+	done, err := c.Rewrite(ctx, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
 		if !t.Before.Exists {
 			return engine.Refuse(engine.Absent, a.NotebookPath, nil)
 		}
@@ -164,8 +164,8 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 
 // cellsAfter gives the knowledge of a session that knew seen before an edit of a notebook: the same cells
 // in their new places, and the cell it wrote.
-func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
-	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
+func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.ReadRecord {
+	after := &engine.ReadRecord{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
 		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
 			after.Ranges = shiftCells(seen.Ranges, mode, r.Cell)

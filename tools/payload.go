@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -73,18 +72,17 @@ type Replaced struct {
 	refused bool
 }
 
-// replaced takes the answer of a hook. A refusal stays one.
-func replaced(raw json.RawMessage, refused bool) (*Replaced, error) {
-	r := &Replaced{refused: refused}
-	if err := json.Unmarshal(raw, &r.fields); err != nil || r.fields == nil {
-		return nil, errors.New("the result is no JSON object")
+// Replaced is the answer that a hook made of it. A refusal stays one.
+func (a answer) Replaced(by json.RawMessage) (answer, error) {
+	r := &Replaced{refused: a.Refused()}
+	if err := json.Unmarshal(by, &r.fields); err != nil || r.fields == nil {
+		return a, errors.New("the result is no JSON object")
 	}
 	if err := json.Unmarshal(r.fields["kind"], &r.kind); err != nil || r.kind == "" {
-		return nil, errors.New("the result has no kind")
+		return a, errors.New("the result has no kind")
 	}
-	r.fields = maps.Clone(r.fields)
 	delete(r.fields, "kind")
-	return r, nil
+	return answer{r}, nil
 }
 
 // Kind is the "kind" that the hook gave.
@@ -111,6 +109,9 @@ type answer struct{ Payload }
 func (a answer) Unwrap() Payload { return a.Payload }
 
 func (a answer) Refused() bool { return Refused(a.Payload) }
+
+// ForHooks is the payload as JSON.
+func (a answer) ForHooks() (json.RawMessage, error) { return Encode(a.Payload) }
 
 func (a answer) JSON(bytes bool) ([]byte, error) {
 	body, err := Encode(a.Payload)

@@ -147,7 +147,7 @@ var readTool = define[ReadArgs](toolRow{
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
-	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {
+	look := func(ctx context.Context, src *engine.Source) (*engine.ReadRecord, error) {
 		out.FilePath, out.beside = src.Path, src.Beside
 		switch src.Beside {
 		case session.Unsaved, session.Diverged:
@@ -157,7 +157,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 		}
 		return s.look(ctx, src, a, out)
 	}
-	err := s.engine.Read(ctx, c, a.FilePath, look)
+	err := c.Read(ctx, a.FilePath, look)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 // look reads the file and gives the parts of it that are shown.
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
-) (*engine.Sight, error) {
+) (*engine.ReadRecord, error) {
 	src := readers.Source{R: f.ReaderAt, Size: f.Info.Size, Name: f.Path}
 	body, err := s.engine.Readers().Read(ctx, src, readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
@@ -191,7 +191,7 @@ func (s *Suite) look(
 	}
 	out.Body = body
 	seen := body.Seen()
-	sight := &engine.Sight{
+	sight := &engine.ReadRecord{
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
 		Unit: seen.Unit, Lines: seen.Total,
 	}

@@ -133,17 +133,12 @@ func (r *Refusal) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// refuse tells a model of an error. nil means that the host is broken, or that the suite was
-// closed.
-func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusal {
-	r, ok := errors.AsType[*Refusal](err)
+// refuse tells a model of a refusal. A tool may have put it into words already.
+func (s *Suite) refuse(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
+	r, ok := errors.AsType[*Refusal](facts)
 	if !ok {
-		facts := engine.Reason(err)
-		if facts == nil {
-			return nil
-		}
 		if facts.Cause == engine.Unknown {
-			s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", err)
+			s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", facts.Err)
 		}
 		r = s.refusalOf(c, tool, args, facts)
 	}
@@ -522,7 +517,7 @@ func (a *about) instead(r *Refusal, path string) {
 	r.Next = again(a.tool, a.args, map[string]any{key: path})
 }
 
-func (a *about) near(path string) engine.Nearby { return a.s.engine.Near(a.call, path) }
+func (a *about) near(path string) engine.Nearby { return a.call.Near(path) }
 
 // symlink names the target of a link, where the session may go there itself.
 func (a *about) symlink(r *Refusal) {
@@ -534,7 +529,7 @@ func (a *about) symlink(r *Refusal) {
 	if !filepath.IsAbs(target) {
 		target = path.Join(path.Dir(e.Path), target)
 	}
-	real, err := a.s.engine.Real(a.call, target)
+	real, err := a.call.Real(target)
 	if err != nil {
 		return
 	}
@@ -699,7 +694,7 @@ func (a *about) offer(r *Refusal, found []string, likely bool) {
 	changes := row(a.tool).Changes
 	if changes {
 		for i, p := range found {
-			if o, ok := a.s.engine.There(a.call, p); ok {
+			if o, ok := a.call.There(p); ok {
 				found[i] = o.True // a link is not written through
 			}
 		}
@@ -726,7 +721,7 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 	if !ok {
 		return next
 	}
-	content := a.s.engine.Content(a.call, path)
+	content := a.call.Content(path)
 	if content == nil {
 		return nil
 	}
@@ -791,7 +786,7 @@ func (a *about) files(dir string, q grep.GlobQuery) (*grep.FilesResult, error) {
 	defer cancel()
 	asked := a.call.Trace.Paths
 	defer func() { a.call.Trace.Paths = asked }()
-	return a.s.engine.Files(ctx, a.call, dir, q)
+	return a.call.Files(ctx, dir, q)
 }
 
 // patience bounds the search for another meaning of a call.
@@ -817,7 +812,7 @@ func (t *tree) Fits(p string) bool {
 
 // is says whether p is a directory, or a file, of which one may be wanted or both.
 func (t *tree) is(p string, dir, file bool) bool {
-	o, ok := t.s.engine.There(t.call, p)
+	o, ok := t.call.There(p)
 	return ok && (o.Info.Kind == guardfs.KindDir && dir || o.Info.Kind == guardfs.KindFile && file)
 }
 

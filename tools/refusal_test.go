@@ -122,6 +122,18 @@ var refusals = []struct {
 
 func notSaved(err error) error { return engine.Refuse(engine.NotSaved, "", err) }
 
+// failed is the refusal of an Edit that fails with err; nil where the host is broken.
+func (s *Suite) failed(args *EditArgs, err error) (r *Refusal) {
+	//nolint:errcheck // that of a broken host
+	engine.Do(context.Background(), s.engine, &engine.Call{Tool: "Edit"}, engine.Operation[any, answer]{
+		Run: func(context.Context, any) (answer, error) { return answer{}, err },
+		Refuse: func(_ context.Context, c *engine.Call, _ any, no *engine.Refusal) (answer, string) {
+			r = s.refuse(c, "Edit", args, no)
+			return answer{r}, r.Reason
+		}})
+	return r
+}
+
 // TestWhatGoesWrongHasItsKind: each error from below has its kind, a sentence and a
 // next move, also when it comes wrapped; what has none is an io_error.
 func TestWhatGoesWrongHasItsKind(t *testing.T) {
@@ -134,16 +146,16 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	defer s.Close()
 	args := &EditArgs{FilePath: cfg.Tools.FS.WorkspaceRoot + "/f"}
 	for _, c := range refusals {
-		r := s.refuse(nil, "Edit", args, fmt.Errorf("doing it: %w", c.err))
+		r := s.failed(args, fmt.Errorf("doing it: %w", c.err))
 		if r == nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
 			t.Errorf("%T %v: %+v; want %s", c.err, c.err, r, c.kind)
 		}
 	}
-	if r := s.refuse(nil, "Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
+	if r := s.failed(args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
 		t.Errorf("an unknown error became %+v", r)
 	}
 	for _, host := range []error{engine.ErrHost, ErrClosed} {
-		if r := s.refuse(nil, "Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
+		if r := s.failed(args, fmt.Errorf("doing it: %w", host)); r != nil {
 			t.Errorf("%v became %+v", host, r)
 		}
 	}

@@ -68,7 +68,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -134,7 +133,7 @@ type Options struct {
 	Worker []string
 
 	fault func(op string) *guardfs.Fault // of tests
-	at    engine.Place                   // of tests
+	at    engine.Location                // of tests
 }
 
 // Program names the program that opens a suite, with its version, as the audit log has them at its start and
@@ -188,7 +187,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
 		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
 		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
-		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: o.at},
+		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
 	})
 }
@@ -372,8 +371,8 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 }
 
 // call is Call, and a call that was cancelled is a refusal too.
-func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
-	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
+func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
+	c, tool := engine.NewCall(in, "tools", in.Tool), row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows []string
 		if tool != nil {
@@ -381,21 +380,17 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		}
 		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
 	}
-	var limit time.Duration
+	limit := s.engine.TimeFor(tool.Changes, in.Tier)
 	if tool.OwnTime {
 		limit = s.engine.OwnTime(tool.Changes)
-	} else {
-		limit = s.engine.TimeFor(tool.Changes, in.Tier)
 	}
-	var args any
-	var note string
-	var out Payload // a call that is left behind still writes to it: so it is not p
-	err = s.engine.Do(ctx, c, engine.Operation{
+	out, err := engine.Do(ctx, s.engine, c, engine.Operation[given, answer]{
 		Changes: tool.Changes, Follows: tool.Follows, Time: limit,
 		Args: in.Args,
-		Decode: func(raw json.RawMessage) (_ any, err error) {
-			if args, note, err = tool.decode(raw); err != nil {
-				return nil, err
+		Decode: func(raw json.RawMessage) (given, error) {
+			args, note, err := tool.decode(raw)
+			if err != nil {
+				return given{args, note}, err
 			}
 			if path := pathOf(args); path != "" {
 				c.Trace.Paths = []string{path}
@@ -406,10 +401,10 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			if a, ok := args.(asker); ok {
 				c.Trace.Asked = a.asked()
 			}
-			return args, nil
+			return given{args, note}, nil
 		},
-		Run: func(ctx context.Context) (err error) {
-			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
+		Run: func(ctx context.Context, g given) (answer, error) {
+			out, err := tool.run(ctx, s.fitted(in.Page), c, g.args)
 			switch {
 			case err != nil:
 			case tool.Changes:
@@ -418,38 +413,32 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 				c.Trace.Bytes = int64(len(out.Text()))
 			}
 			if n, ok := out.(interface{ noted() *string }); ok {
-				*n.noted() = joined(note, *n.noted())
+				*n.noted() = joined(g.note, *n.noted())
 			}
-			return err
+			return answer{out}, err
 		},
-		Refuse: func(ctx context.Context, err error) string {
-			r := s.refuse(c, tool.Name, args, err)
-			if r == nil {
-				return ""
-			}
-			out = r
-			return r.Reason
-		},
-		Answer: func() (json.RawMessage, error) { return Encode(out) },
-		Replace: func(raw json.RawMessage) error {
-			r, err := replaced(raw, Refused(out))
-			if err == nil {
-				out = r
-			}
-			return err
+		Refuse: func(_ context.Context, c *engine.Call, g given, no *engine.Refusal) (answer, string) {
+			r := s.refuse(c, tool.Name, g.args, no)
+			return answer{r}, r.Reason
 		},
 	})
-	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
-		return s.refuse(engine.Taken(in, "tools", in.Tool), tool.Name, nil, left.Refusal), nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	if w, ok := out.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
+	if w, ok := out.Payload.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
 		w.warn("the outcome could not be written to the audit log")
 	}
-	return out, nil
+	return out.Payload, nil
 }
+
+// given are the arguments of a call, and a note on names that were taken for others.
+type given struct {
+	args any
+	note string
+}
+
+// MarshalJSON gives the arguments.
+func (g given) MarshalJSON() ([]byte, error) { return plainJSON(g.args) }
 
 func row(name string) *toolRow {
 	for i := range table {
@@ -496,7 +485,7 @@ func (s *Suite) Upkeep(ctx context.Context, name string,
 // EmptyTrash removes entries of the trash for good, those that [checkpoint.DB.TrashList] gives.
 func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) error {
 	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
-		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
+		return engine.EmptyTrash(ctx, s.engine.Location(), db, entries)
 	})
 }
 

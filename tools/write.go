@@ -79,11 +79,10 @@ var writeTool = define[WriteArgs](toolRow{
 }, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
-	done, encoding, err := s.engine.Write(ctx, c,
-		engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),
-			DryRun: value(a.DryRun),
-			Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge),
-				Parents: s.cfg.CreateParents || value(a.Parents)}})
+	done, encoding, err := c.Write(ctx, engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),
+		DryRun: value(a.DryRun),
+		Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge),
+			Parents: s.cfg.CreateParents || value(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}

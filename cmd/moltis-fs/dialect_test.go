@@ -40,22 +40,19 @@ func (toy) Definitions() []dialect.Definition {
 
 func (d toy) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Dialect: "toy", Tool: in.Tool, Tier: in.Tier}
-	var unknown *dialect.UnknownToolError
-	var a *catArgs
-	err = d.Do(ctx, c, engine.Operation{
-		Unknown: in.Tool != "cat", Args: in.Args,
-		Decode: func(raw json.RawMessage) (any, error) {
-			if in.Tool != "cat" {
-				unknown = &dialect.UnknownToolError{Tool: in.Tool, Nearest: "cat"}
-				return nil, unknown
-			}
+	if in.Tool != "cat" {
+		return nil, d.Unknown(ctx, c, in, nil, &dialect.UnknownToolError{Tool: in.Tool, Nearest: "cat"})
+	}
+	return engine.Do(ctx, d.Engine, c, engine.Operation[*catArgs, said]{
+		Args: in.Args,
+		Decode: func(raw json.RawMessage) (*catArgs, error) {
 			v, err := catSpec.Decode(raw)
-			a, _ = v.(*catArgs)
-			return v, err
+			a, _ := v.(*catArgs)
+			return a, err
 		},
-		Run: func(ctx context.Context) error {
-			return d.View(ctx, c, engine.View{Path: a.Name, Access: guardfs.Read,
-				Look: func(_ context.Context, h *guardfs.Handle) (*engine.Sight, error) {
+		Run: func(ctx context.Context, a *catArgs) (answer said, err error) {
+			err = c.View(ctx, engine.View{Path: a.Name, Access: guardfs.Read,
+				Look: func(_ context.Context, h *guardfs.Handle) (*engine.ReadRecord, error) {
 					f, err := h.Open()
 					if err != nil {
 						return nil, err
@@ -65,23 +62,15 @@ func (d toy) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, 
 					answer = said{in.Session + " sees " + string(text), false}
 					return nil, err
 				}})
+			return answer, err
 		},
-		Refuse: func(_ context.Context, err error) string {
-			if unknown != nil {
-				return "unknown_tool"
-			}
-			r := engine.Reason(err)
-			if r == nil {
-				return ""
-			}
-			answer = said{"no: " + r.Cause.Name, true}
-			return string(r.Code)
-		},
+		Refuse: says[*catArgs],
 	})
-	if unknown != nil {
-		err = errors.Join(unknown, err)
-	}
-	return answer, err
+}
+
+// says is a refusal by the name of its cause.
+func says[In any](_ context.Context, _ *engine.Call, _ In, no *engine.Refusal) (said, string) {
+	return said{"no: " + no.Cause.Name, true}, string(no.Code)
 }
 
 type said struct {
@@ -89,11 +78,13 @@ type said struct {
 	no   bool
 }
 
-func (s said) Kind() string                     { return "said" }
-func (s said) Refused() bool                    { return s.no }
-func (s said) Text() string                     { return s.text }
-func (s said) JSON(bool) ([]byte, error)        { return json.Marshal(map[string]string{"said": s.text}) }
-func (s said) Blocks() ([]dialect.Block, error) { return nil, nil }
+func (s said) ForHooks() (json.RawMessage, error)     { return s.JSON(false) }
+func (s said) Replaced(json.RawMessage) (said, error) { return s, nil }
+func (s said) Kind() string                           { return "said" }
+func (s said) Refused() bool                          { return s.no }
+func (s said) Text() string                           { return s.text }
+func (s said) JSON(bool) ([]byte, error)              { return json.Marshal(map[string]string{"said": s.text}) }
+func (s said) Blocks() ([]dialect.Block, error)       { return nil, nil }
 
 // Whatever serves calls takes any dialect, and whichever it is, policy and record hold: the command
 // line and MCP know nothing of tools.
@@ -201,10 +192,13 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("%d tools change files, %d do not", changes, reads)
 	}
 	ran, refused := false, false
-	op := engine.Operation{Changes: true,
-		Run:    func(context.Context) error { ran = true; return nil },
-		Refuse: func(_ context.Context, err error) string { refused = true; return "refused" }}
-	if err := e.Do(t.Context(), &engine.Call{Tool: "Read"}, op); err != nil || ran || !refused {
+	op := engine.Operation[any, said]{Changes: true,
+		Run: func(context.Context, any) (said, error) { ran = true; return said{}, nil },
+		Refuse: func(context.Context, *engine.Call, any, *engine.Refusal) (said, string) {
+			refused = true
+			return said{}, "refused"
+		}}
+	if _, err := engine.Do(t.Context(), e, &engine.Call{Tool: "Read"}, op); err != nil || ran || !refused {
 		t.Errorf("an operation that changes files ran: %t, refused: %t, %v", ran, refused, err)
 	}
 }

@@ -442,7 +442,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
 			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
-			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
+			Location: engine.Location{Calls: s.Calls(), Where: p.ID, End: s.Close}},
 	})
 	if err != nil {
 		return nil, cfg, errors.Join(err, s.Close())
@@ -770,7 +770,7 @@ func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Eng
 }
 
 // sandboxPlace gives the place that --sandbox names, until done; this machine without that option.
-func (in *invocation) sandboxPlace() (at engine.Place, done func(), err error) {
+func (in *invocation) sandboxPlace() (at engine.Location, done func(), err error) {
 	if in.option("sandbox") == "" {
 		return at, func() {}, nil
 	}
@@ -778,7 +778,7 @@ func (in *invocation) sandboxPlace() (at engine.Place, done func(), err error) {
 	if err != nil {
 		return at, nil, err
 	}
-	return e.Place(), func() { _ = e.Close() }, nil // it only looked, and what it removed is removed
+	return e.Location(), func() { _ = e.Close() }, nil // it only looked, and what it removed is removed
 }
 
 // sandboxWorkerCommand makes the system calls of sandboxed sessions where it runs. The program that

@@ -182,6 +182,14 @@ func (o *Object) Text() string              { return string(o.Content) }
 func (o *Object) JSON(bool) ([]byte, error) { return o.Content, nil }
 func (*Object) Blocks() ([]Block, error)    { return nil, nil }
 
+// ForHooks is the object.
+func (o *Object) ForHooks() (json.RawMessage, error) { return o.Content, nil }
+
+// Replaced is the object that a hook made of it.
+func (o *Object) Replaced(by json.RawMessage) (*Object, error) {
+	return &Object{Of: o.Of, No: o.No, Content: by}, nil
+}
+
 // Brief is an Answer whose JSON can do without what its Text says too, or without the tail of a long
 // list: then the JSON names, or counts, that, for who gets both.
 type Brief interface{ Brief() ([]byte, error) }

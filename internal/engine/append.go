@@ -24,22 +24,22 @@ import (
 // content, of a larger one, which is not read, only the tail.
 //
 // A file with other names or a set-id bit is made anew, as by any change.
-func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
+func (c *Call) Append(ctx context.Context, path string, tail []byte,
 	r Rules) (*Done, error) {
-	return e.append(ctx, c, path, r, func(*Target) ([]byte, error) { return tail, nil })
+	return c.append(ctx, path, r, func(*Target) ([]byte, error) { return tail, nil })
 }
 
 // AppendText is Append for a text, which is written in the encoding of the file.
-func (e *Engine) AppendText(ctx context.Context, c *Call, path, content string,
+func (c *Call) AppendText(ctx context.Context, path, content string,
 	r Rules) (*Done, error) {
-	return e.append(ctx, c, path, r, func(t *Target) ([]byte, error) {
-		return e.encoded(t, content)
+	return c.append(ctx, path, r, func(t *Target) ([]byte, error) {
+		return c.encoded(t, content)
 	})
 }
 
 // encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
 // else, or hide in which encoding they are, it is refused.
-func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
+func (c *Call) encoded(t *Target, content string) ([]byte, error) {
 	like := t.Before.Content
 	if t.Unsaved() {
 		return []byte(content), nil
@@ -47,7 +47,7 @@ func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
 	size := int64(len(like))
 	if t.large() {
 		var err error
-		if like, err = e.ends(t); err != nil {
+		if like, err = c.ends(t); err != nil {
 			return nil, err
 		}
 		size = t.Before.Info.Size
@@ -71,13 +71,13 @@ func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
 }
 
 // append adds the bytes that made gives once the file is known.
-func (e *Engine) append(ctx context.Context, c *Call, path string, r Rules,
+func (c *Call) append(ctx context.Context, path string, r Rules,
 	made func(*Target) ([]byte, error)) (*Done, error) {
-	if err := e.is(c, opAppend, path, ""); err != nil {
+	if err := c.askPolicy(opAppend, path, ""); err != nil {
 		return nil, err
 	}
-	r.Read, r.above = ReadStale, e.appendAbove()
-	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+	r.Read, r.above = ReadStale, c.appendAbove()
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		p := Plan{Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 		t, err := d.Load(path, r)
 		if err == nil && t.large() && !growable(t.Before.Info) { // it is made anew, as by any change
@@ -117,8 +117,8 @@ func growable(i guardfs.Info) bool {
 }
 
 // ends is a part of a large file by which its encoding is told: whole lines of its beginning and end.
-func (e *Engine) ends(t *Target) ([]byte, error) {
-	f, err := e.openSame(t.True, t.Before.Info.ID)
+func (c *Call) ends(t *Target) ([]byte, error) {
+	f, err := c.openSame(t.True, t.Before.Info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +154,10 @@ func (t *Target) large() bool {
 
 // hash reads a large file for its hash, if something depends on it: what the caller expects, or
 // what the session has to have read. Our own appends are known by size and times.
-func (d *Desk) hash(t *Target) (err error) {
+func (d *Planner) hash(t *Target) (err error) {
 	want := t.rules.Hash != ""
-	if t.rules.Read != ReadNone && d.e.cfg.MustReadBeforeWrite && d.e.ledger != nil && t.large() {
-		s, ok, err := d.e.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
+	if t.rules.Read != ReadNone && d.c.cfg.MustReadBeforeWrite && d.c.ledger != nil && t.large() {
+		s, ok, err := d.c.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
 		if err != nil {
 			return &hostError{"looking up what was read", err}
 		}
@@ -166,20 +166,20 @@ func (d *Desk) hash(t *Target) (err error) {
 	if !want || !t.large() || t.Before.Hash != "" {
 		return nil
 	}
-	f, err := d.e.openSame(t.True, t.Before.Info.ID)
+	f, err := d.c.openSame(t.True, t.Before.Info.ID)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	now := *t.Before
-	now.Hash, err = d.e.sums.of(d.ctx, f, d.e.now)
+	now.Hash, err = d.c.sums.of(d.ctx, f, d.c.now)
 	t.Before = &now
 	return err
 }
 
 // openSame opens a file for reading, if it is that one.
-func (e *Engine) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
-	h, err := e.fs.Resolve(name, guardfs.Read)
+func (c *Call) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
+	h, err := c.fs.Resolve(name, guardfs.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -192,14 +192,13 @@ func (e *Engine) openSame(name string, id guardfs.Identity) (*guardfs.File, erro
 
 // extend carries out a plan that appends to a file in place: save, append, look. From the moment
 // that a byte is there the change is only ever brought to its end.
-func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
+func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	t := p.Steps[0].file
 	info, err := t.place.CopyUp()
 	if err != nil {
 		return nil, err
 	}
-	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
-	s.e, s.tag = e, p.Op.Tag
+	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
 	s.steps = []record{{Do: Append, Path: t.True, Before: objectOf(info, "")}}
 	lasting := context.WithoutCancel(ctx)
 	err = s.save(ctx)
@@ -209,14 +208,14 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 	}
 	switch {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
-		s.settle(lasting, checkpoint.Aborted)
+		s.setOutcome(lasting, checkpoint.Aborted)
 		return nil, err
-	case err != nil: // whoever comes next looks, and appends what is missing
-		e.left.Store(true)
+	case err != nil: // the next call looks, and appends the missing part
+		c.left.Store(true)
 		return nil, halfMade(err, []string{t.True}, s.id, true)
 	}
 	t.Published = &guardfs.Published{True: t.True, Info: made.Info}
-	s.settle(lasting, checkpoint.Committed)
+	s.setOutcome(lasting, checkpoint.Committed)
 	return s.done, nil
 }
 
@@ -230,17 +229,17 @@ func (t *Target) added() []byte {
 
 // rememberTail counts what the session appended as seen. It is known by size and times from then
 // on. Where others appended at the same time nothing is noted: then the file has changed.
-func (e *Engine) rememberTail(c *Call, t *Target) error {
+func (c *Call) rememberTail(t *Target) error {
 	if t.Published == nil ||
 		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.added())) {
 		return nil
 	}
-	sight := &Sight{Unit: "byte", Lines: -1}
+	sight := &ReadRecord{Unit: "byte", Lines: -1}
 	if seen := t.Known.Seen; seen != nil {
 		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
 		sight.Whole = seen.Whole && !t.Known.Stale
 	}
-	return e.remember(c, guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
+	return c.remember(guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
 }
 
 // tailWindow is how much of what others appended is looked through for a tail.
@@ -257,7 +256,7 @@ type tail struct {
 }
 
 // recoverAppend ends the append of a dead process.
-func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, ch *checkpoint.Recorded,
+func (c *Call) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, ch *checkpoint.Recorded,
 	step *record) error {
 	w := &tail{path: step.Path, id: step.Before.ID, at: ch.Before.Size,
 		size: ch.After.Size - ch.Before.Size, hash: ch.After.Tail}
@@ -269,16 +268,16 @@ func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkp
 		w.content = w.content[w.at:]
 		w.hash = HashOf(w.content)
 	}
-	is, err := e.endAppend(w)
+	is, err := c.endAppend(w)
 	if err != nil {
 		return err
 	}
 	if is == checkpoint.Foreign {
-		e.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
+		c.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
 			"changed the file since, or nobody knows what was to be appended",
 			"id", id, "path", w.path, "from", w.at, "bytes", w.size)
 	} else {
-		e.logger.Info("an interrupted append was ended", "id", id, "path", w.path, "outcome", is)
+		c.logger.Info("an interrupted append was ended", "id", id, "path", w.path, "outcome", is)
 	}
 	return db.Settle(ctx, id, is)
 }
@@ -292,8 +291,8 @@ func lacking(err error) bool {
 // endAppend brings an append to its end that was interrupted, and says what became of it. It never
 // takes a byte away: others may have appended since. What is missing of a tail is appended if the
 // file ends with the part that is there. If not, it is left as it is found.
-func (e *Engine) endAppend(w *tail) (checkpoint.Outcome, error) {
-	place, err := e.placeOf(w.path)
+func (c *Call) endAppend(w *tail) (checkpoint.Outcome, error) {
+	place, err := c.placeOf(w.path)
 	if err != nil {
 		return "", err
 	}
@@ -308,7 +307,7 @@ func (e *Engine) endAppend(w *tail) (checkpoint.Outcome, error) {
 	if info.Size == w.at {
 		return checkpoint.Aborted, nil
 	}
-	f, err := e.openSame(w.path, info.ID)
+	f, err := c.openSame(w.path, info.ID)
 	if err != nil {
 		return "", err
 	}

@@ -53,7 +53,7 @@ func TestAppendUnderAWriter(t *testing.T) {
 			say("daemon 1\n")
 			must(t, x.append("agent\n"))
 			x.reads("large", large+"daemon 1\nagent\n")
-			if _, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.HeldOpen}) {
+			if _, err = x.call("s").Undo(ctx, engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.HeldOpen}) {
 				t.Errorf("undone under a writer: %v", err)
 			}
 			x.reads("large", large+"daemon 1\nagent\n")
@@ -63,7 +63,7 @@ func TestAppendUnderAWriter(t *testing.T) {
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
-			_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
 			x.reads("large", large+"daemon 1\n")
 		}
@@ -96,7 +96,7 @@ func TestCutUnderAWriter(t *testing.T) {
 				return nil
 			}
 			system.hook.Store(&hook)
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			system.hook.Store(nil)
 			if count < n/2 {
 				must(t, err)
@@ -224,7 +224,7 @@ func TestTornAppend(t *testing.T) {
 				x.Close()
 				x.open()
 				x.reads("large", c.want)
-				op, err := x.Checkpoint(ctx, x.call("s"), id)
+				op, err := x.call("s").Checkpoint(ctx, id)
 				must(t, err)
 				if op.Outcome != c.outcome {
 					t.Errorf("outcome %q, want %q", op.Outcome, c.outcome)
@@ -335,7 +335,7 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 					return nil
 				}
 				system.hook.Store(&hook)
-				_, err := x.Append(ctx, x.call("s"), path, []byte("mine\n"), engine.Rules{})
+				_, err := x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})
 				system.hook.Store(nil)
 				if count < n {
 					break

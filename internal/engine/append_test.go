@@ -21,7 +21,7 @@ func tight(fs *config.FS) { fs.Checkpoint.MaxFileBytes = int64(len(large)) - 1 }
 
 // append appends to the file large of the session s.
 func (x *tree) append(text string) error {
-	_, err := x.Append(ctx, x.call("s"), x.ws+"/large", []byte(text), engine.Rules{})
+	_, err := x.call("s").Append(ctx, x.ws+"/large", []byte(text), engine.Rules{})
 	return err
 }
 
@@ -33,7 +33,7 @@ func TestAppendInPlace(t *testing.T) {
 	was, err := os.Stat(path)
 	must(t, err)
 	c := x.call("s")
-	done, err := x.Append(ctx, c, path, []byte("one\n"), engine.Rules{})
+	done, err := c.Append(ctx, path, []byte("one\n"), engine.Rules{})
 	if err != nil || done.Checkpoint == "" || done.Skipped != "" || done.Targets[0].Published.Info.Size != int64(len(large)+4) {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -44,18 +44,18 @@ func TestAppendInPlace(t *testing.T) {
 	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
 		t.Errorf("it was made anew: %v", err)
 	}
-	op, err := x.Checkpoint(ctx, x.call("s"), checkpoint.ID(done.Checkpoint))
+	op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 	must(t, err)
 	ch := op.Changes[0]
 	if ch.Role != checkpoint.RoleAppended || ch.After.Tail != engine.HashOf([]byte("one\n")) || ch.Before.Size != int64(len(large)) ||
 		ch.After.Size != int64(len(large)+4) || ch.After.Hash != "" || ch.Before.Hash != "" || ch.Stored || ch.AfterStored {
 		t.Errorf("%+v", ch)
 	}
-	shown, _, _, err := x.Compare(ctx, x.call("s"), checkpoint.Restore{ID: op.ID}, false)
+	shown, _, _, err := x.call("s").Compare(ctx, checkpoint.Restore{ID: op.ID}, false)
 	if err != nil || len(shown) != 1 || shown[0].Added != 1 || !strings.Contains(shown[0].Diff, "\n+one\n") {
 		t.Errorf("the diff: %+v %v", shown, err)
 	}
-	if done, err = x.Append(ctx, x.call("s"), path, nil, engine.Rules{}); err != nil || !done.Idle {
+	if done, err = x.call("s").Append(ctx, path, nil, engine.Rules{}); err != nil || !done.Idle {
 		t.Errorf("nothing appended: %+v %v", done, err)
 	}
 	if left, err := x.HalfWay(ctx); err != nil || left != nil {
@@ -73,12 +73,12 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 	path := x.write("large", large)
 	must(t, os.Symlink("large", x.ws+"/link"))
 	try := func(name string, r engine.Rules) engine.Code {
-		_, err := x.Append(ctx, x.call("s"), x.ws+"/"+name, []byte("x\n"), r)
+		_, err := x.call("s").Append(ctx, x.ws+"/"+name, []byte("x\n"), r)
 		return code(err)
 	}
 	read := func() {
 		t.Helper()
-		must(t, x.Read(ctx, x.call("s"), path, func(ctx2 context.Context, s *engine.Source) (*engine.Sight, error) {
+		must(t, x.call("s").Read(ctx, path, func(ctx2 context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			_, sight, err := s.Lines(ctx2, 1, 3, 1<<20)
 			return sight, err
 		}))
@@ -130,32 +130,32 @@ func TestAppendBreaksLink(t *testing.T) {
 // What was appended is taken back, and appended again, as long as the file ends with it.
 func TestAppendIsUndone(t *testing.T) {
 	t.Parallel()
-	type step func(context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)
+	type step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
 	x := grow(t, tight)
 	path := x.write("large", large)
 	must(t, os.Chmod(path, 0o604))
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	for _, text := range []string{"one\n", "two\n"} {
-		_, err := x.Append(ctx, c, path, []byte(text), engine.Rules{})
+		_, err := c.Append(ctx, path, []byte(text), engine.Rules{})
 		must(t, err)
 	}
-	rewind := func(ctx context.Context, c *engine.Call, o engine.RestoreOptions) (*engine.Restored, error) {
-		return x.Restore(ctx, c, checkpoint.Restore{Turn: "t"}, o)
+	rewind := func(c *engine.Call, ctx context.Context, o engine.RestoreOptions) (*engine.Restored, error) {
+		return c.Restore(ctx, checkpoint.Restore{Turn: "t"}, o)
 	}
 	all := large + "one\ntwo\n"
 	for i, s := range []struct {
 		run  step
 		want string
 	}{
-		{x.Undo, large + "one\n"}, {x.Undo, large}, {x.Redo, large + "one\n"}, {x.Redo, all}, {x.Undo, large + "one\n"},
-		{x.Redo, all}, {rewind, large}, {x.Undo, all}, {rewind, large}, {rewind, large},
+		{(*engine.Call).Undo, large + "one\n"}, {(*engine.Call).Undo, large}, {(*engine.Call).Redo, large + "one\n"}, {(*engine.Call).Redo, all}, {(*engine.Call).Undo, large + "one\n"},
+		{(*engine.Call).Redo, all}, {rewind, large}, {(*engine.Call).Undo, all}, {rewind, large}, {rewind, large},
 	} {
-		if _, err := s.run(ctx, x.call("s"), engine.RestoreOptions{DryRun: true}); err != nil {
+		if _, err := s.run(x.call("s"), ctx, engine.RestoreOptions{DryRun: true}); err != nil {
 			t.Fatalf("step %d, dry: %v", i, err)
 		}
-		if _, err := s.run(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		if _, err := s.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
 		x.reads("large", s.want)
@@ -183,7 +183,7 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 			x.write("large", now)
 		}
 		for _, how := range []string{"", engine.OnConflictMerge, engine.OnConflictForce, engine.OnConflictSkip} {
-			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: how})
+			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{OnConflict: how})
 			want := engine.Conflicts
 			if how == engine.OnConflictForce {
 				want = engine.WouldLose
@@ -202,7 +202,7 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	must(t, x.append("one\n"))
 	theirs := "A" + large[1:]
 	x.write("large", theirs+"one\n")
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 		t.Error(err)
 	}
 	x.reads("large", theirs)
@@ -216,21 +216,21 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	path := x.write("large", large)
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	_, err := x.Append(ctx, c, path, []byte("one\n"), engine.Rules{})
+	c.BeginTurn(ctx)
+	_, err := c.Append(ctx, path, []byte("one\n"), engine.Rules{})
 	must(t, err)
-	_, _, err = x.Write(ctx, c, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})
+	_, _, err = c.Write(ctx, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})
 	must(t, err)
-	done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
+	done, err := x.call("s").Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
 	must(t, err)
 	x.reads("large", large)
-	_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 	r := engine.Reason(err)
 	if r == nil || r.Cause != engine.NotStored || r.Facts != engine.OnlyAlone || r.Path != path {
 		t.Fatalf("both at once: %v", err)
 	}
 	x.reads("large", large)
-	_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
+	_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
 		engine.RestoreOptions{})
 	must(t, err)
 	x.reads("large", large+"one\n")

@@ -22,17 +22,17 @@ import (
 	encodings "moltisfs/internal/text"
 )
 
-// ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
+// ask puts plan p before the approver, bound to its digest. grant is "" when nobody had
 // to be asked. over has to be told whether the change was made.
-func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over func(made bool), err error) {
+func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made bool), err error) {
 	over = func(bool) {}
-	code, err := e.runsCode(ctx, p)
+	code, err := c.runsCode(ctx, p)
 	switch {
 	case err != nil:
 		return "", over, err
-	case len(code) > 0 && e.cfg.ProtectExec == "refuse":
+	case len(code) > 0 && c.cfg.ProtectExec == "refuse":
 		return "", over, Refuse(RunsCode, code[0], CodeFacts{})
-	case !e.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
+	case !c.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
 		if c.Tier == approval.TierNotify {
 			c.Trace.Approval = "notified"
 		}
@@ -40,19 +40,19 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 	}
 	who := c.Approver
 	if who == nil {
-		who = e.approver
+		who = c.approver
 	}
-	wait := time.Duration(e.cfg.ApprovalTimeout)
-	if err := e.showGone(p); err != nil {
+	wait := time.Duration(c.cfg.ApprovalTimeout)
+	if err := c.showGone(p); err != nil {
 		return "", over, err
 	}
 	q := question(c, p)
-	if e.place.Calls != nil && e.place.Where != "" {
-		q.Summary = summary("in the sandbox "+e.place.Where, q.Summary)
+	if c.place.Calls != nil && c.place.Where != "" {
+		q.Summary = summary("in the sandbox "+c.place.Where, q.Summary)
 	}
 	q.Code = code
-	q.Warnings = append(e.codeWarnings(p, code), q.Warnings...)
-	q.Expires = e.now().Add(wait)
+	q.Warnings = append(c.codeWarnings(p, code), q.Warnings...)
+	q.Expires = c.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if c.Heard != nil {
@@ -179,9 +179,9 @@ func warnings(s *Step) (out []string) {
 	switch {
 	case s.removes():
 		out = append(out, t.True+" will be removed")
-	case t.givesWay():
+	case t.fileReplacesDir():
 		out = append(out, t.True+" is a directory, which will be removed")
-	case t.becomesDir():
+	case t.dirReplacesFile():
 		out = append(out, t.True+" will be removed; a directory takes its place")
 	case t.unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
@@ -369,14 +369,14 @@ const mostCode = 5
 
 // runsCode are the paths of a plan that run code later, under any of their names, with those inside
 // of a tree that gets another name, goes, or comes back. No more than a few are named.
-func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error) {
-	if e.classes == nil || e.cfg.ProtectExec == "allow" {
+func (c *Call) runsCode(ctx context.Context, p *Plan) (out []string, err error) {
+	if c.classes == nil || c.cfg.ProtectExec == "allow" {
 		return nil, nil
 	}
 	hooks := map[string][]string{}
 	// The name that has the class is told first: it is the one to lift.
 	add := func(name string, is policy.Class) {
-		if is < policy.Exec && !e.isHook(name, hooks) {
+		if is < policy.Exec && !c.isHook(name, hooks) {
 			return
 		}
 		if len(out) <= mostCode && !slices.Contains(out, name) {
@@ -393,14 +393,14 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 			if s.Action == Mkdir || s.Action == Rmdir {
 				as += "/-" // some names count for files only, as HEAD
 			}
-			if is := e.classes.Of(as); is >= policy.Exec || e.isHook(as, hooks) {
+			if is := c.classes.Of(as); is >= policy.Exec || c.isHook(as, hooks) {
 				add(name, policy.Exec)
 			}
 		}
 		if t := s.file; t != nil {
-			by, is := t.Path, e.classes.Of(t.Path)
+			by, is := t.Path, c.classes.Of(t.Path)
 			if t.place != nil && is < policy.Exec {
-				by, is = e.classes.Worst(t.place.Object())
+				by, is = c.classes.Worst(t.place.Object())
 			}
 			add(by, is)
 			add(t.True, is)
@@ -410,12 +410,12 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 		}
 		for _, place := range []*guardfs.Entry{s.move.place, s.move.slot} {
 			if place != nil && !inTrash(place.Object().True) {
-				by, is := e.classes.Worst(place.Object())
+				by, is := c.classes.Worst(place.Object())
 				add(by, is)
 				add(place.Object().True, is)
 			}
 		}
-		err := e.inside(ctx, s.move, func(name string) { add(name, e.classes.Of(name)) })
+		err := c.inside(ctx, s.move, func(name string) { add(name, c.classes.Of(name)) })
 		if err != nil {
 			return nil, err
 		}
@@ -424,15 +424,15 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 }
 
 // inside names all that is in a tree that moves, as it is called before and after.
-func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) (err error) {
+func (c *Call) inside(ctx context.Context, mv *Move, use func(name string)) (err error) {
 	switch {
 	case mv.info.Kind != guardfs.KindDir:
 	case mv.Back:
-		_, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, _ guardfs.Kind) { use(name) })
+		_, err = c.lookInto(ctx, mv, mv.Entry.Parked, func(name string, _ guardfs.Kind) { use(name) })
 	case mv.To == "":
-		_, err = e.census(ctx, mv.Path, true, use)
+		_, err = c.walkForDelete(ctx, mv.Path, true, use)
 	default:
-		_, err = e.census(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
+		_, err = c.walkForDelete(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
 	}
 	return err
 }
@@ -525,13 +525,13 @@ func linked(top string, read func(string) ([]byte, error)) (git, common string) 
 	return git, common
 }
 
-// covers refuses a plan that was made anew, and changes what runs code: nobody was asked about
+// checkGrant refuses a plan that was made anew, and changes what runs code: nobody was asked about
 // that.
-func (e *Engine) covers(ctx context.Context, approved bool, p *Plan) error {
+func (c *Call) checkGrant(ctx context.Context, approved bool, p *Plan) error {
 	if approved {
 		return nil // it is refused for whatever it adds
 	}
-	code, err := e.runsCode(ctx, p)
+	code, err := c.runsCode(ctx, p)
 	if err == nil && len(code) > 0 {
 		err = Refuse(ApprovalStale, code[0], p.diff())
 	}

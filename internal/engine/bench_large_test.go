@@ -40,7 +40,7 @@ func BenchmarkAppendLarge(b *testing.B) {
 		must(b, os.Truncate(files[i], gigabyte))
 	}
 	kb := bytes.Repeat([]byte("a line of 32 bytes, as in a log\n"), 32)
-	_, err := x.Append(ctx, x.call("s"), files[0], kb, engine.Rules{})
+	_, err := x.call("s").Append(ctx, files[0], kb, engine.Rules{})
 	must(b, err)
 	before := size(b, x.data)
 	var ours, plain []time.Duration
@@ -48,7 +48,7 @@ func BenchmarkAppendLarge(b *testing.B) {
 	for i := range b.N {
 		copy(kb, fmt.Sprintf("%08d", i)) // else the store has it once
 		start := time.Now()
-		if _, err := x.Append(ctx, x.call("s"), files[0], kb, engine.Rules{}); err != nil {
+		if _, err := x.call("s").Append(ctx, files[0], kb, engine.Rules{}); err != nil {
 			b.Fatal(err)
 		}
 		ours = append(ours, time.Since(start))
@@ -122,7 +122,7 @@ func BenchmarkCopyLarge(b *testing.B) {
 	for range b.N {
 		for i, run := range []func() error{
 			func() error {
-				_, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: from, To: x.ws + "/ours"})
+				_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/ours"})
 				return err
 			},
 			func() error { return plain(false) },
@@ -166,14 +166,14 @@ func BenchmarkMove(b *testing.B) {
 				must(b, os.Truncate(names[0], n))
 			}
 			x.write("other", "")
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/other", To: x.ws + "/another"}) // the store is made
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/other", To: x.ws + "/another"}) // the store is made
 			must(b, err)
 			before := size(b, x.data)
 			var took []time.Duration
 			b.ResetTimer()
 			for i := range b.N {
 				start := time.Now()
-				if _, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: names[i%2], To: names[1-i%2]}); err != nil {
+				if _, err := x.call("s").Move(ctx, engine.MoveArgs{From: names[i%2], To: names[1-i%2]}); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))

@@ -36,7 +36,7 @@ func BenchmarkRewind(b *testing.B) {
 		}
 		paths = append(paths, path)
 	}
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+	_, err := c.ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
 		}
@@ -45,18 +45,18 @@ func BenchmarkRewind(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	var spent []time.Duration
 	b.ResetTimer()
 	for i := range b.N {
-		carry := x.Undo
+		carry := (*engine.Call).Undo
 		if i%2 == 1 {
-			carry = x.Redo
+			carry = (*engine.Call).Redo
 		}
 		start := time.Now()
-		r, err := carry(ctx, x.call("s"), engine.RestoreOptions{})
+		r, err := carry(x.call("s"), ctx, engine.RestoreOptions{})
 		if err != nil || len(r.Targets) != files {
 			b.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func BenchmarkChange(b *testing.B) {
 				return nil
 			}
 			start := time.Now()
-			if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/f.txt"}, Next: next}); err != nil {
+			if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/f.txt"}, Next: next}); err != nil {
 				b.Fatal(err)
 			}
 			spent[i] = append(spent[i], time.Since(start))
@@ -132,13 +132,13 @@ func BenchmarkPark(b *testing.B) {
 	b.ResetTimer()
 	for range b.N {
 		start := time.Now()
-		done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		done, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 		if err != nil || done.Trashed[0].Parked == "" {
 			b.Fatal(err)
 		}
 		there += time.Since(start)
 		start = time.Now()
-		if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); err != nil {
+		if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err != nil {
 			b.Fatal(err)
 		}
 		back += time.Since(start)

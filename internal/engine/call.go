@@ -40,29 +40,30 @@ const (
 	outcomeHost = "host_error"
 )
 
-// An Operation is the work of a dialect within [Engine.Do].
-type Operation struct {
+// An Operation is the work of a call in a dialect, whose arguments are an In and whose answers are an A.
+type Operation[In any, A Answer[A]] struct {
 	// Changes says that the operation may change the tree.
 	Changes bool
-	// Unknown says that there is no such tool.
-	Unknown bool
 	// Follows are tools that this one does the work of by another road, see [policy.Tools.Allows].
 	Follows []string
-	// Args are the arguments as they came in. Decode takes them apart into what Run works with, and
-	// hooks see the JSON of that, however the caller spelled it. It touches no file, and is called
-	// again with what a hook makes of them.
+	Time    time.Duration // how long Run may take, an approver included; 0: as long as any call
+	Private bool          // no hook sees the answer
+	// Args are the arguments as they came in. Decode takes them apart, and hooks see the JSON of the
+	// result, however the caller spelled it. It touches no file, and is called again with the arguments
+	// that a hook gives. nil: the zero In.
 	Args   json.RawMessage
-	Decode func(json.RawMessage) (any, error)
-	// Run carries the operation out by the engine's functions.
-	Run  func(context.Context) error
-	Time time.Duration // how long Run may take, an approver included; 0: as long as any call
-	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
-	// this is no refusal: the host is broken.
-	Refuse func(context.Context, error) string
-	// Answer gives hooks the answer as JSON, that of Refuse included; nil where there is none. Replace
-	// takes theirs in its place. It may be called more than once.
-	Answer  func() (json.RawMessage, error)
-	Replace func(json.RawMessage) error
+	Decode func(json.RawMessage) (In, error)
+	// Run carries the operation out by the methods of the call.
+	Run func(context.Context, In) (A, error)
+	// Refuse makes the dialect's answer of a refusal, and names it for the audit log. in is the zero In
+	// where the arguments could not be decoded. Where Run was left behind, c is a copy of the call.
+	Refuse func(ctx context.Context, c *Call, in In, no *Refusal) (A, string)
+}
+
+// Answer is an answer of a dialect, as far as hooks see it.
+type Answer[A any] interface {
+	ForHooks() (json.RawMessage, error)
+	Replaced(by json.RawMessage) (A, error) // the answer that a hook made of it; a refusal stays one
 }
 
 // MaxName is how many bytes the name of a principal, session or turn may have.
@@ -72,150 +73,144 @@ const MaxName = 256
 // policy, names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and
 // the outcome's record. A panic of the operation ends as a broken host.
 //
-// The error tells of a broken host, or is ErrClosed; a refusal is the dialect's to answer. A view
+// The error tells of a broken host, or is ErrClosed; a refusal is an answer. A view
 // whose outcome can't be recorded ends as an error. A change that has happened does not, because
 // its intent is on record and the caller must know: Trace.Unrecorded says it then.
-func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
+func Do[In any, A Answer[A]](ctx context.Context, e *Engine, c *Call, op Operation[In, A]) (A, error) {
+	var none A
 	if err := e.calls.enter(); err != nil {
-		return err
+		return none, err
 	}
 	defer e.calls.leave()
 	start := time.Now()
-	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"),
-		cmp.Or(c.Session, "default")
+	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	ctx = share.By(ctx, c.Principal)
-	c.Approver, c.in = e.asking(c.Approver), &visit{}
-	e.edited(c)
-	ctx, end := e.follow(ctx, c)
-	outcome, before, cause := e.attempt(ctx, c, op)
-	left, isLeft := errors.AsType[*LeftBehind](cause)
-	begun := c.in.stage.Load() == changing
-	if isLeft { // the operation may still be writing to what c, Answer and Refuse have
-		c, op.Answer = before, nil
-	} else {
-		c.in = nil
+	c.Approver, c.Engine, c.stage = e.asking(c.Approver), e, new(atomic.Int32)
+	c.attachEditor()
+	ctx, end := c.follow(ctx)
+	done := attempt(ctx, c, op)
+	c = done.c
+	if done.left == nil {
+		defer c.end()
 	}
-	c.begun = begun
-	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
-	e.tell(ctx, c, op, outcome, time.Since(start))
-	end(c, op, outcome, time.Since(start))
-	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
-		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
-		if !op.Changes || outcome == outcomeHost {
-			return errors.Join(cause, fmt.Errorf("writing the audit record: %w", rerr))
+	c.changed = c.stage.Load() == changing
+	answer := hooksAfter(ctx, op, done, time.Since(start))
+	c.logCall(ctx, op.Changes, done.outcome, time.Since(start))
+	end(c, done.outcome, time.Since(start))
+	if err := e.Record(c, start, done.outcome, done.cause); err != nil {
+		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", err)
+		if !op.Changes || done.outcome == outcomeHost {
+			return none, errors.Join(done.cause, fmt.Errorf("writing the audit record: %w", err))
 		}
 		c.Trace.Unrecorded = true
 	}
-	if outcome == outcomeHost {
-		return cause
+	if done.outcome == outcomeHost {
+		return none, done.cause
 	}
-	if isLeft {
-		return left
-	}
-	return nil
+	return answer, nil
 }
 
-// errNotBegun is the error of a call that did not come by Do.
-var errNotBegun = &hostError{"taking a call",
-	errors.New("it did not come by Engine.Do, so it would not be on record")}
-
-// begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
-// Every function that takes a Call begins with it.
-func (e *Engine) begun(c *Call) (*Engine, error) {
-	if e.place.Calls != nil && e.left.Swap(false) { // a worker has died in a change
-		if err := e.recover(context.Background(), time.Now()); err != nil {
-			return nil, notSaved(err)
-		}
-	}
-	switch {
-	case c != nil && c.in != nil && c.in.under != nil && c.in.under.shared == e.shared:
-		return c.in.under, nil
-	case e.recorded:
-		return nil, errNotBegun
-	}
-	return e.under(c.Scope)
+// done is a call that has ended.
+type done[In, A any] struct {
+	c       *Call // a copy, made before it ran, where it was left behind: then it still runs
+	in      In
+	answer  A
+	outcome string
+	cause   error // of an outcome other than "ok"
+	left    *leftBehind
 }
 
-// attempt runs the operation. before is the call as it was before it ran, cause the error behind an
-// outcome other than "ok".
-func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
-	outcome string, before *Call, cause error,
-) {
+// end takes from a call that has ended all that it could do.
+func (c *Call) end() { c.Engine, c.fs, c.judge, c.chain = nil, nil, nil, nil }
+
+// attempt runs the operation, or says why not.
+func attempt[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In, A]) (d done[In, A]) {
+	d.c = c
 	defer func() {
 		if r := recover(); r != nil {
-			e.logger.Error("a call panicked", "tool", c.Tool, "panic", r,
-				"stack", string(debug.Stack()))
-			outcome, cause = outcomeHost, fmt.Errorf("%s: %w", c.Tool, panicked{r})
+			c.logger.Error("a call panicked", "tool", d.c.Tool, "panic", r, "stack", string(debug.Stack()))
+			d.outcome, d.cause = outcomeHost, fmt.Errorf("%s: %w", d.c.Tool, panicked{r})
 		}
 	}()
-	leave, cause := e.limits.enter(c, e.now())
-	if cause == nil {
+	leave, err := c.limits.enter(c, c.now())
+	if err == nil {
 		defer leave()
-		cause = e.admit(ctx, c, op)
+		d.in, err = admit(ctx, c, op)
 	}
-	if cause == nil {
-		e.BeginTurn(ctx, c)
+	if err == nil {
+		c.BeginTurn(ctx)
 		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, longest))
 		defer cancel()
-		before = c.apart()
-		cause = e.perform(inTime, c, op)
-		if cause == nil && !op.Changes {
-			cause = c.in.chain.ends()
+		before := c.snapshot()
+		in := d.in // the operation may outlive d
+		d.answer, err = perform(inTime, c, func(ctx context.Context) (A, error) { return op.Run(ctx, in) })
+		if left, ok := err.(*leftBehind); ok { // the operation still works on c, in and answer
+			d = done[In, A]{c: before, left: left}
+		}
+		if err == nil && !op.Changes {
+			err = c.chain.ends()
 		}
 	}
-	switch err := cause.(type) {
-	case nil:
-		return outcomeOK, before, nil
-	case *LeftBehind:
-		return string(err.Refusal.Code), before, err
-	case panicked:
-		return outcomeHost, before, fmt.Errorf("%s: %w", c.Tool, err)
+	if d.outcome, d.cause = outcomeOK, err; err == nil {
+		return d
 	}
-	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), before, cause
+	d.outcome = outcomeHost
+	if p, ok := err.(panicked); ok {
+		d.cause = fmt.Errorf("%s: %w", d.c.Tool, p)
+	} else if no := Reason(err); no != nil {
+		var name string
+		d.answer, name = op.Refuse(ctx, d.c, d.in, no)
+		d.outcome = cmp.Or(name, outcomeHost)
+	}
+	return d
 }
 
-// intend writes the intent to the audit log before anything changes. Without that record there is
+// logIntent writes the intent to the audit log before anything changes. Without that record there is
 // no change.
-func (e *Engine) intend(c *Call) error {
-	if !c.in.begin() {
+func (c *Call) logIntent() error {
+	if !c.begin() {
 		return context.DeadlineExceeded // nobody waits for it any more
 	}
-	r := e.record(c, "intent")
-	if err := e.log.AppendChange(r); err != nil {
+	r := c.Engine.record(c, "intent")
+	if err := c.log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
 	return nil
 }
 
-// admit says why a call is not even begun.
-func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
-	if c.in.under, err = e.chained(ctx, c); err != nil {
-		return &hostError{"taking a call", err}
+// admit opens the tree for a call and decodes its arguments, or says why it is not even begun.
+func admit[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In, A]) (in In, err error) {
+	if c.place.Calls != nil && c.left.Swap(false) { // a worker has died in a change
+		if err := c.own().recover(context.Background(), time.Now()); err != nil {
+			return in, notSaved(err)
+		}
+	}
+	if err := c.open(ctx); err != nil {
+		return in, &hostError{"taking a call", err}
 	}
 	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()
-	if why := e.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
-		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
+	if why := c.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
+		return in, &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
 	if c.Unavailable != nil {
-		return &Refusal{Unavailable.Code, Unavailable, "", nil, c.Unavailable}
+		return in, &Refusal{Unavailable.Code, Unavailable, "", nil, c.Unavailable}
 	}
-	if e.stuck.tooMany(c.Principal) {
-		return tooMany("", mostStuck, 0)
+	if c.stuck.tooMany(c.Principal) {
+		return in, tooMany("", mostStuck, 0)
 	}
 	if !c.Tier.Known() {
-		return &hostError{"taking a call", fmt.Errorf("there is no tier %q", string(c.Tier))}
+		return in, &hostError{"taking a call", fmt.Errorf("there is no tier %q", string(c.Tier))}
 	}
 	if c.Tier == approval.TierBlocked {
-		return Refuse(TierBlocked, "", nil)
+		return in, Refuse(TierBlocked, "", nil)
 	}
 	if err := c.checkNames(); err != nil || op.Decode == nil {
-		return err
+		return in, err
 	}
-	in, err := op.Decode(op.Args)
-	if err != nil {
-		return err
+	if in, err = op.Decode(op.Args); err != nil {
+		return in, err
 	}
-	return e.hooksBefore(ctx, c, op, in)
+	return hooksBefore(ctx, c, op, in)
 }
 
 // checkNames bounds the names that history is kept under. They come from the host, but a host may
@@ -234,17 +229,16 @@ func (c *Call) checkNames() error {
 	return nil
 }
 
-// tell writes the line of a call to the operator's log.
-func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string,
-	took time.Duration) {
+// logCall writes the line of a call to the operator's log.
+func (c *Call) logCall(ctx context.Context, changes bool, outcome string, took time.Duration) {
 	level := slog.LevelInfo
-	if c.Tier == approval.TierNotify && op.Changes && outcome == outcomeOK && !c.Trace.DryRun {
+	if c.Tier == approval.TierNotify && changes && outcome == outcomeOK && !c.Trace.DryRun {
 		level = slog.LevelWarn
 	}
-	if !e.logger.Enabled(ctx, level) {
+	if !c.logger.Enabled(ctx, level) {
 		return
 	}
-	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
+	c.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
 		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes),
 		slog.String("outcome", outcome),
 		slog.String("dialect", c.Dialect), slog.String("call", c.ID), slog.Duration("duration", took))
@@ -305,7 +299,7 @@ type asking struct {
 	closing context.Context
 }
 
-// patience is how long whoever is asked has to come back.
+// patience is the time that an approver or a client has to return after its call has ended.
 const patience = time.Second
 
 func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
@@ -351,8 +345,8 @@ func answered[T any](ctx context.Context, who string, ask func() (T, error)) (T,
 	return r.answer, r.err
 }
 
-// Taken is a call as the engine takes it, in a dialect that has this name for the tool.
-func Taken(in dialect.Call, of, tool string) *Call {
+// NewCall is a call as the engine takes it, in a dialect that has this name for the tool.
+func NewCall(in dialect.Call, of, tool string) *Call {
 	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
 		Client: Client{Program: in.Client, Approver: in.Approver, Heard: in.Heard, Overlay: in.Overlay,
 			Progress: in.Progress, Headers: in.Headers, Unavailable: in.Unavailable},
@@ -376,15 +370,19 @@ func (e *Engine) OwnTime(changes bool) time.Duration {
 	return time.Minute + 2*time.Duration(e.cfg.SearchDeadline)
 }
 
+// outcomeUnknown is the outcome of a call of a tool that is not there.
+const outcomeUnknown = "unknown_tool"
+
 // Unknown puts a call on record of a tool that is not there or must not be called, which no tells
 // its caller. follows are those of one that is there and denied: the record says so, and nobody else.
-func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows []string,
-	no error) error {
+func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows []string, no error) error {
 	c.Tier = ""
-	err := e.Do(ctx, c, Operation{
-		Unknown: true, Args: in.Args, Follows: follows,
-		Decode: func(json.RawMessage) (any, error) { return nil, no },
-		Refuse: func(context.Context, error) string { return "unknown_tool" },
+	_, err := Do(ctx, e, c, Operation[struct{}, *dialect.Object]{
+		Args: in.Args, Follows: follows,
+		Decode: func(json.RawMessage) (struct{}, error) { return struct{}{}, no },
+		Refuse: func(context.Context, *Call, struct{}, *Refusal) (*dialect.Object, string) {
+			return &dialect.Object{}, outcomeUnknown
+		},
 	})
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -400,34 +398,39 @@ func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows 
 // search walks through, and for what a checkpoint's list, diff or restore would name.
 type Scope struct{ Readable, Writable []string }
 
-// under is the engine within a scope: the same tree and history, under a stricter judge.
-func (e *Engine) under(s *Scope) (*Engine, error) {
-	if s == nil || e.whole != e {
-		return e, nil
+// own is a call of the engine's own, as recovery is one: the rules alone hold for it, no scope.
+func (e *Engine) own() *Call { return &Call{Engine: e, fs: e.tree, judge: e.rules} }
+
+// narrow gives the call the agent's tree, under its scope.
+func (c *Call) narrow() error {
+	c.fs, c.judge = c.tree, c.rules
+	if c.Scope == nil {
+		return nil
 	}
-	limits, err := policy.NewScope(s.Readable, s.Writable, e.fs.Canonical)
-	if err != nil {
-		return nil, err
+	limits, err := policy.NewScope(c.Scope.Readable, c.Scope.Writable, c.tree.Canonical)
+	if err == nil {
+		c.judgedBy(limits.Within(c.rules))
 	}
-	return e.judgedBy(limits.Within(e.judge)), nil
+	return err
 }
 
-func (e *Engine) judgedBy(judge guardfs.Judge) *Engine {
-	return &Engine{shared: e.shared, fs: e.fs.With(judge), judge: judge, whole: e.whole}
+// open gives the call the agent's tree, under its scope and the policy chain.
+func (c *Call) open(ctx context.Context) error {
+	if err := c.narrow(); err != nil {
+		return err
+	}
+	if c.Engine.chain != nil {
+		by := policy.Input{
+			Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect,
+		}
+		c.chain = &policyCache{chain: c.Engine.chain, ctx: ctx, known: map[policyKey]error{}, by: by}
+		c.judgedBy(policyJudge{policyCache: c.chain, rules: c.judge})
+	}
+	return nil
 }
 
-// chained is the engine under the scope of a call and the policy chain.
-func (e *Engine) chained(ctx context.Context, c *Call) (*Engine, error) {
-	in, err := e.under(c.Scope)
-	if err != nil || e.chain == nil {
-		return in, err
-	}
-	by := policy.Input{
-		Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect,
-	}
-	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: by}
-	return in.judgedBy(chained{consulted: c.in.chain, rules: in.judge}), nil
-}
+// judgedBy puts the tree of the call under another judge.
+func (c *Call) judgedBy(judge guardfs.Judge) { c.fs, c.judge = c.tree.With(judge), judge }
 
 // The operations that a chain is asked about.
 const (
@@ -442,16 +445,16 @@ const (
 	opCopy   = "copyFile"
 )
 
-// most is the strongest access that an operation stands for; what goes beyond is another question.
-var most = map[string]guardfs.Access{
+// strongest is the strongest access that an operation stands for; what goes beyond is another question.
+var strongest = map[string]guardfs.Access{
 	opStat: guardfs.Look, "exists": guardfs.Look, opList: guardfs.Walk, opRead: guardfs.Read,
 	opWrite: guardfs.Modify, opAppend: guardfs.Modify, opMkdir: guardfs.Modify,
 	opRemove: guardfs.Remove, opRename: guardfs.Remove, opCopy: guardfs.Remove,
 }
 
-// consulted is what one call has asked the policy chain, and what that answered. What was allowed
-// is not asked again: the operation on that path, by true name.
-type consulted struct {
+// policyCache keeps the questions of one call to the policy chain, and the answers. An operation that was allowed
+// is not asked about again: the operation on that path, by true name.
+type policyCache struct {
 	chain policy.Chain
 	ctx   context.Context //nolint:containedctx // of the call that it is for
 	by    policy.Input    // whose call it is
@@ -459,28 +462,28 @@ type consulted struct {
 	mu     sync.Mutex
 	own    *policy.Input // what the call is as a whole, where its operation says so
 	no     error         // the answer to that
-	known  map[consultation]error
+	known  map[policyKey]error
 	failed *policy.ChainError // the first; nobody is asked after it
 
 	lasting bool        // it outlives the call: a failure is none for good
 	settled atomic.Bool // a change is under way: what was begun is ended or taken back
 }
 
-type consultation struct{ operation, path, resolved, destination string }
+type policyKey struct{ operation, path, resolved, destination string }
 
 // maxKnown bounds what a call remembers: what is beyond is asked again.
 const maxKnown = 50_000
 
-// chained is the judge of one call: the chain, and in any case the rules after it. A path that the
+// policyJudge is the judge of one call: the chain, and in any case the rules after it. A path that the
 // rules close answers as they do, so that nothing else is told of it.
-type chained struct {
-	*consulted
+type policyJudge struct {
+	*policyCache
 	rules guardfs.Judge
 	dirs  bool   // what is created are directories,
 	of    string // above this path, which is not asked about
 }
 
-func (j chained) Judge(o guardfs.Object, a guardfs.Access) error {
+func (j policyJudge) Judge(o guardfs.Object, a guardfs.Access) error {
 	no := j.ask(&o, a)
 	if err := j.rules.Judge(o, a); err != nil {
 		return err
@@ -490,7 +493,7 @@ func (j chained) Judge(o guardfs.Object, a guardfs.Access) error {
 
 // Dir asks about each directory that is entered. Who may list it sees its names, and what stat says
 // of them.
-func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
+func (j policyJudge) Dir(canonical string, also ...string) guardfs.DirVerdict {
 	rules := j.rules.Dir(canonical, also...)
 	if j.ask(&guardfs.Object{Spelled: canonical, True: canonical}, guardfs.Walk) != nil {
 		return guardfs.DirVerdict{}
@@ -501,7 +504,7 @@ func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
 
 // ask puts before the chain what it has to say of an access. The error is a *policy.Denied or a
 // *policy.ChainError.
-func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
+func (j policyJudge) ask(o *guardfs.Object, a guardfs.Access) error {
 	if j.settled.Load() {
 		return nil
 	}
@@ -514,7 +517,7 @@ func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
 	if refused != nil {
 		return refused
 	}
-	if own != nil && a <= most[own.Operation] {
+	if own != nil && a <= strongest[own.Operation] {
 		switch in, covered := at(own, o.True); {
 		case in != nil:
 			return j.put(in, o.Spelled)
@@ -557,23 +560,23 @@ func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
 	return j.put(&q, o.Spelled)
 }
 
-func (a *consulted) whole() (own *policy.Input, no error) {
+func (a *policyCache) whole() (own *policy.Input, no error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.own, a.no
 }
 
 // allowed says that this call may do that to the path of this true name.
-func (a *consulted) allowed(operation, name string) bool {
+func (a *policyCache) allowed(operation, name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	no, known := a.known[consultation{operation, name, name, ""}]
+	no, known := a.known[policyKey{operation, name, name, ""}]
 	return known && no == nil
 }
 
 // put asks the chain, once.
-func (a *consulted) put(in *policy.Input, spelled string) error {
-	q := consultation{in.Operation, in.Path, in.ResolvedPath, in.ResolvedDestination}
+func (a *policyCache) put(in *policy.Input, spelled string) error {
+	q := policyKey{in.Operation, in.Path, in.ResolvedPath, in.ResolvedDestination}
 	a.mu.Lock()
 	no, known := a.known[q]
 	failed := a.failed
@@ -611,7 +614,7 @@ func (a *consulted) put(in *policy.Input, spelled string) error {
 }
 
 // decide catches a panic of the chain: workers of a search ask it, where nobody else would.
-func (a *consulted) decide(in policy.Input) (allowed bool, err error) {
+func (a *policyCache) decide(in policy.Input) (allowed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			allowed, err = false, fmt.Errorf("the policy chain panicked: %v", r)
@@ -622,7 +625,7 @@ func (a *consulted) decide(in policy.Input) (allowed bool, err error) {
 
 // ends is the error that a call ends with though its operation did not: where the chain failed, an
 // answer may be less than it seems.
-func (a *consulted) ends() error {
+func (a *policyCache) ends() error {
 	if a == nil {
 		return nil
 	}
@@ -664,17 +667,13 @@ func at(own *policy.Input, name string) (in *policy.Input, covered bool) {
 // HasChain says that a policy chain is asked. An empty one is one.
 func (e *Engine) HasChain() bool { return e.chain != nil }
 
-// Asks says what a call is, for a chain to be asked that, and asks it. A no is the answer of
+// AskPolicy says what a call is, for a chain to be asked that, and asks it. A no is the answer of
 // whatever the call does then, where the rules don't have another. Path and Destination are as
 // the caller wrote them, ResolvedPath and ResolvedDestination the same from the root on; links in
 // these are followed here. It comes before any other use of the engine by the call. What the
 // operation does not cover, and paths that lead elsewhere by then, are asked about one by one.
-func (e *Engine) Asks(c *Call, in policy.Input) error {
-	e, err := e.begun(c)
-	if err != nil {
-		return err
-	}
-	j, ok := e.judge.(chained)
+func (c *Call) AskPolicy(in policy.Input) error {
+	j, ok := c.judge.(policyJudge)
 	if !ok {
 		return nil
 	}
@@ -687,11 +686,11 @@ func (e *Engine) Asks(c *Call, in policy.Input) error {
 		name = cmp.Or(strings.TrimRight(name, "/"), "/")
 		base := path.Base(name)
 		if last || base == "/" || base == "." || base == ".." {
-			return e.fs.Canonical(name)
+			return c.fs.Canonical(name)
 		}
-		return joined(e.fs.Canonical(path.Dir(name)), base)
+		return joined(c.fs.Canonical(path.Dir(name)), base)
 	}
-	last := most[in.Operation] <= guardfs.Read || in.Operation == opCopy
+	last := strongest[in.Operation] <= guardfs.Read || in.Operation == opCopy
 	in.ResolvedPath = followed(in.ResolvedPath, last)
 	if in.ResolvedDestination != "" {
 		in.ResolvedDestination = followed(in.ResolvedDestination, false)
@@ -703,10 +702,10 @@ func (e *Engine) Asks(c *Call, in policy.Input) error {
 	return nil
 }
 
-// settle keeps the chain from being asked until done: all that a plan looks at was judged under its
+// pausePolicy keeps the chain from being asked until done: all that a plan looks at was judged under its
 // locks, and to take a change back must not depend on what a policy says of that, or on its server.
-func (e *Engine) settle() (done func()) {
-	j, ok := e.judge.(chained)
+func (c *Call) pausePolicy() (done func()) {
+	j, ok := c.judge.(policyJudge)
 	if !ok {
 		return func() {}
 	}
@@ -714,39 +713,39 @@ func (e *Engine) settle() (done func()) {
 	return func() { j.settled.Store(false) }
 }
 
-// lasting is the engine for what outlives its call, as a watch.
-func (e *Engine) lasting(ctx context.Context) *Engine {
-	j, ok := e.judge.(chained)
-	if !ok {
-		return e
+// lasting is a copy of the call for work that outlives it, as a watch.
+func (c *Call) lasting(ctx context.Context) *Call {
+	out := *c
+	if j, ok := c.judge.(policyJudge); ok {
+		out.judgedBy(policyJudge{rules: j.rules, policyCache: &policyCache{chain: j.chain, by: j.by,
+			ctx: context.WithoutCancel(ctx), lasting: true, known: map[policyKey]error{}}})
 	}
-	return e.judgedBy(chained{rules: j.rules, consulted: &consulted{chain: j.chain, by: j.by,
-		ctx: context.WithoutCancel(ctx), lasting: true, known: map[consultation]error{}}})
+	return &out
 }
 
-// is is Asks for the engine's own operations, of which the dialect has not said it.
-func (e *Engine) is(c *Call, operation, name, to string, recursive ...bool) error {
+// askPolicy is AskPolicy for the engine's own operations, of which the dialect has not said it.
+func (c *Call) askPolicy(operation, name, to string, recursive ...bool) error {
 	in := policy.Input{Operation: operation, Path: name, ResolvedPath: name, Destination: to,
 		ResolvedDestination: to}
 	for _, all := range recursive {
 		in.Recursive = &all
 	}
-	return e.Asks(c, in)
+	return c.AskPolicy(in)
 }
 
-// makes is the tree for looking at the directories that are to be made above a path.
-func (e *Engine) makes(above string) *guardfs.FS {
-	if j, ok := e.judge.(chained); ok {
+// treeForMkdir is the tree for looking at the directories that are to be made above a path.
+func (c *Call) treeForMkdir(above string) *guardfs.FS {
+	if j, ok := c.judge.(policyJudge); ok {
 		j.dirs, j.of = true, above
-		return e.fs.With(j)
+		return c.fs.With(j)
 	}
-	return e.fs
+	return c.fs
 }
 
-// mayMake says whether the directory name may be made.
-func (e *Engine) mayMake(name string) error {
-	judge := e.judge
-	if j, ok := judge.(chained); ok {
+// canCreate says whether the directory name may be made.
+func (c *Call) canCreate(name string) error {
+	judge := c.judge
+	if j, ok := judge.(policyJudge); ok {
 		j.dirs = true
 		judge = j
 	}
@@ -760,17 +759,17 @@ func (c *Call) info() hook.Info {
 	}
 }
 
-// hooksBefore puts the call before the hooks, with the JSON of in, that Decode made of its arguments.
-// The error is a *Refusal.
-func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation, in any) error {
-	if len(e.hooks.Before) == 0 {
-		return nil
+// hooksBefore puts the call before the hooks, with the JSON of in, the decoded arguments. It returns in, or
+// the arguments that a hook gave. The error is a *Refusal.
+func hooksBefore[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In, A], in In) (In, error) {
+	if len(c.hooks.Before) == 0 {
+		return in, nil
 	}
 	canonical, err := args.Canonical(in, op.Args)
 	if err != nil {
-		return &hostError{"showing the arguments to hooks", err}
+		return in, &hostError{"showing the arguments to hooks", err}
 	}
-	now, notes, err := e.hooks.RunBefore(ctx,
+	now, notes, err := c.hooks.RunBefore(ctx,
 		hook.BeforeToolCall{Info: c.info(), Arguments: canonical},
 		func(raw json.RawMessage) (json.RawMessage, error) {
 			in, err := op.Decode(raw)
@@ -779,67 +778,71 @@ func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation, in any)
 			}
 			return args.Canonical(in, raw)
 		})
-	e.note(c, notes)
+	c.note(notes)
 	if no, ok := errors.AsType[*hook.Error](err); ok {
 		cause := HookBlocked
 		if no.Err != nil {
 			cause = HookFailed
 		}
-		return &Refusal{Code: cause.Code, Cause: cause, Facts: no, Err: no}
+		return in, &Refusal{Code: cause.Code, Cause: cause, Facts: no, Err: no}
 	}
 	if len(notes) == 0 {
-		return nil
+		return in, nil
 	}
-	_, err = op.Decode(now) // the last that was decoded may be one that was passed over
-	return err
+	return op.Decode(now) // the last that was decoded may be one that was passed over
 }
 
-// hooksAfter shows the hooks how a call ended, and lets them change its answer or withhold it.
-func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome string,
-	took time.Duration) {
-	if len(e.hooks.After)+len(e.hooks.Persist) == 0 {
-		return
+// hooksAfter shows the hooks how a call ended, and returns its answer, or the one that they put in its
+// place. Where it was left behind, or the host is broken, there is none to be shown.
+func hooksAfter[In any, A Answer[A]](ctx context.Context, op Operation[In, A], d done[In, A], took time.Duration) (answer A) {
+	c := d.c
+	if answer = d.answer; len(c.hooks.After)+len(c.hooks.Persist) == 0 {
+		return answer
 	}
 	ctx = context.WithoutCancel(ctx) // a call that was given up has ended too
+	has := d.left == nil && d.outcome != outcomeHost && !op.Private
+	withhold := func(no *hook.Error) { answer, _ = op.Refuse(ctx, c, d.in, withheld(no)) }
 	defer func() {
 		if r := recover(); r != nil {
-			e.note(c, []string{fmt.Sprintf("the hooks panicked: %.200v", r)})
-			if op.Answer != nil && outcome != outcomeHost && len(e.hooks.Persist) > 0 {
-				op.Refuse(ctx,
-					withheld(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers",
-						Err: errors.New("panic")}))
+			c.note([]string{fmt.Sprintf("the hooks panicked: %.200v", r)})
+			if has && len(c.hooks.Persist) > 0 {
+				withhold(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers", Err: errors.New("panic")})
 			}
 		}
 	}()
-	var answer []byte
-	if op.Answer != nil && outcome != outcomeHost {
+	var shown json.RawMessage
+	if has {
 		var err error
-		if answer, err = op.Answer(); err != nil && len(e.hooks.Persist) > 0 {
-			no := &hook.Error{Event: hook.ToolResultPersistEvent, Hook: e.hooks.Persist[0].Name(), Err: err}
-			e.note(c, []string{no.Event + " was not asked: " + err.Error()})
-			op.Refuse(ctx, withheld(no))
+		if shown, err = answer.ForHooks(); err != nil && len(c.hooks.Persist) > 0 {
+			no := &hook.Error{Event: hook.ToolResultPersistEvent, Hook: c.hooks.Persist[0].Name(), Err: err}
+			c.note([]string{no.Event + " was not asked: " + err.Error()})
+			withhold(no)
 		}
 	}
-	e.note(c, e.hooks.RunAfter(ctx, hook.AfterToolCall{
-		Info: c.info(), Success: outcome == outcomeOK, Outcome: outcome, Duration: took, Result: answer,
+	c.note(c.hooks.RunAfter(ctx, hook.AfterToolCall{
+		Info: c.info(), Success: d.outcome == outcomeOK, Outcome: d.outcome, Duration: took, Result: shown,
 	}))
-	if answer == nil || len(e.hooks.Persist) == 0 {
-		return
+	if shown == nil || len(c.hooks.Persist) == 0 {
+		return answer
 	}
-	now, notes, err := e.hooks.RunPersist(ctx, hook.ToolResultPersist{Info: c.info(), Result: answer},
-		op.Replace)
-	e.note(c, notes)
-	switch {
-	case err != nil:
-		op.Refuse(ctx, withheld(err))
-	case !bytes.Equal(now, answer):
-		_ = op.Replace(now) // it took it before
+	check := func(raw json.RawMessage) error {
+		_, err := answer.Replaced(raw)
+		return err
 	}
+	now, notes, err := c.hooks.RunPersist(ctx, hook.ToolResultPersist{Info: c.info(), Result: shown}, check)
+	c.note(notes)
+	if no, ok := errors.AsType[*hook.Error](err); ok {
+		withhold(no)
+	} else if !bytes.Equal(now, shown) {
+		if by, err := answer.Replaced(now); err == nil { // it was checked before
+			answer = by
+		}
+	}
+	return answer
 }
 
-// withheld is the answer of a call whose own answer a hook keeps back.
-func withheld(err error) *Refusal {
-	no, _ := errors.AsType[*hook.Error](err)
+// withheld is the refusal of a call whose answer a hook keeps back.
+func withheld(no *hook.Error) *Refusal {
 	r := &Refusal{Code: Withheld.Code, Cause: Withheld, Facts: no, Err: no}
 	if no.Err != nil {
 		r.Code = HookFailed.Code
@@ -848,38 +851,38 @@ func withheld(err error) *Refusal {
 }
 
 // note keeps for the record what hooks did.
-func (e *Engine) note(c *Call, notes []string) {
+func (c *Call) note(notes []string) {
 	c.Trace.Hooks = append(c.Trace.Hooks, notes...)
 	for _, n := range notes {
-		e.logger.Warn("a hook spoke", "tool", c.Tool, "call", c.ID, "hook", n)
+		c.logger.Warn("a hook spoke", "tool", c.Tool, "call", c.ID, "hook", n)
 	}
 }
 
-// follow tells the observer that a call has come in, and gives what tells it of the end. One that
+// follow tells the observer that a call has come in, and gives a function that tells it of the end. One that
 // panics is not heard any more in this call.
-func (e *Engine) follow(ctx context.Context,
-	c *Call) (_ context.Context, end func(*Call, Operation, string, time.Duration)) {
-	if e.hooks.Observer == nil {
-		return ctx, func(*Call, Operation, string, time.Duration) {}
+func (c *Call) follow(ctx context.Context) (_ context.Context, end func(c *Call, outcome string, took time.Duration)) {
+	observer, logger := c.hooks.Observer, c.logger
+	if observer == nil {
+		return ctx, func(*Call, string, time.Duration) {}
 	}
 	ended := func(hook.End) {}
 	guarded := func(f func()) {
 		defer func() {
 			if r := recover(); r != nil {
-				e.logger.Error("the observer panicked", "panic", r)
+				logger.Error("the observer panicked", "panic", r)
 			}
 		}()
 		f()
 	}
 	guarded(func() {
-		if inner, f := e.hooks.Observer.Begin(ctx, c.info()); inner != nil && f != nil {
+		if inner, f := observer.Begin(ctx, c.info()); inner != nil && f != nil {
 			ctx, ended = inner, f
 		}
 	})
-	return ctx, func(c *Call, op Operation, outcome string, took time.Duration) {
+	return ctx, func(c *Call, outcome string, took time.Duration) {
 		guarded(func() {
 			ended(hook.End{
-				Outcome: outcome, Broken: outcome == outcomeHost, Known: !op.Unknown, Path: c.path(),
+				Outcome: outcome, Broken: outcome == outcomeHost, Known: outcome != outcomeUnknown, Path: c.path(),
 				Bytes: c.Trace.Bytes, Duration: took,
 			})
 		})
@@ -998,27 +1001,20 @@ const (
 	longest = time.Hour
 )
 
-// visit is a call's way through Do. Its stage moves on once: whoever is first, the change or the
-// patience.
-type visit struct {
-	under *Engine    // under the scope of the call, and the chain
-	chain *consulted // nil without a chain
-	stage atomic.Int32
-}
-
+// The stages of a call. It leaves looking once: for changing or for gone, whichever comes first.
 const (
 	looking  = iota // nothing has been changed
 	changing        // the intent is on record, or is about to be
 	gone            // the call was left behind before it changed anything, and must not
 )
 
-// begin says whether a change may begin. Outside of Do nobody leaves the call.
-func (v *visit) begin() bool {
-	return v == nil || v.stage.CompareAndSwap(looking, changing) || v.stage.Load() == changing
+// begin says whether a change may begin.
+func (c *Call) begin() bool {
+	return c.stage.CompareAndSwap(looking, changing) || c.stage.Load() == changing
 }
 
-// leave keeps a change from beginning. began is true where that is too late.
-func (v *visit) leave() (began bool) { return !v.stage.CompareAndSwap(looking, gone) }
+// leave keeps a change from beginning. begun is true where that is too late.
+func (c *Call) leave() (begun bool) { return !c.stage.CompareAndSwap(looking, gone) }
 
 // stuck counts the calls of each principal that were left behind and have not ended.
 type stuck struct {
@@ -1043,13 +1039,11 @@ func (s *stuck) tooMany(principal string) bool {
 	return s.all[principal] >= mostStuck
 }
 
-// LeftBehind is the error of a call that was left behind: a refusal NoAnswer. The operation still
-// runs, so its dialect must not touch what the operation has, and makes the answer of this alone.
-type LeftBehind struct{ Refusal *Refusal }
+// leftBehind is the error of a call that was left behind: a refusal NoAnswer. The operation still
+// runs, so the answer is made of this alone.
+type leftBehind struct{ *Refusal }
 
-func (l *LeftBehind) Error() string { return "the call was left behind: " + l.Refusal.Error() }
-
-func (l *LeftBehind) Unwrap() error { return l.Refusal }
+func (l *leftBehind) Unwrap() error { return l.Refusal }
 
 // panicked is the value of a panic that ended an operation.
 type panicked struct{ value any }
@@ -1067,55 +1061,56 @@ func (f StuckFacts) String() string {
 	return "nothing was changed"
 }
 
-// perform runs the operation. Where it has to be left behind, the error is a *LeftBehind. That
+// perform runs an operation of c. Where it has to be left behind, the error is a *leftBehind. That
 // takes a goroutine of its own, which costs a small call a fifth of its time: so it is done only
 // where something is mounted that may hang.
-func (e *Engine) perform(ctx context.Context, c *Call, op Operation) error {
-	if !e.mayHang() {
-		return e.run(ctx, c.Tool, op)
+func perform[A any](ctx context.Context, c *Call, run func(context.Context) (A, error)) (answer A, err error) {
+	guarded := func() (answer A, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				c.logger.Error("an operation panicked", "tool", c.Tool, "panic", r, "stack", string(debug.Stack()))
+				err = panicked{r}
+			}
+		}()
+		return run(ctx)
 	}
-	ended, tool, principal, path := make(chan error, 1), c.Tool, c.Principal, c.path()
+	if !c.mayHang() {
+		return guarded()
+	}
+	type result struct {
+		answer A
+		err    error
+	}
+	ended, e, principal, path := make(chan result, 1), c.Engine, c.Principal, c.path()
 	go func() {
-		err := error(panicked{"the operation gave up"}) // by runtime.Goexit
-		defer func() { ended <- err }()
-		err = e.run(ctx, tool, op)
+		r := result{err: panicked{"the operation gave up"}} // by runtime.Goexit
+		defer func() { ended <- r }()
+		r.answer, r.err = guarded()
 	}()
 	select {
-	case err := <-ended:
-		return err
+	case r := <-ended:
+		return r.answer, r.err
 	case <-ctx.Done():
 	}
 	began := false
 	for _, patience := range e.patience {
 		select {
-		case err := <-ended:
-			return err
+		case r := <-ended:
+			return r.answer, r.err
 		case <-time.After(patience):
 		}
-		if began = c.in.leave(); !began {
+		if began = c.leave(); !began {
 			break
 		}
 	}
 	e.stuck.add(principal, 1)
 	go func() { <-ended; e.stuck.add(principal, -1) }()
-	return &LeftBehind{&Refusal{NoAnswer.Code, NoAnswer, path, StuckFacts{began}, context.Cause(ctx)}}
+	return answer, &leftBehind{&Refusal{NoAnswer.Code, NoAnswer, path, StuckFacts{began}, context.Cause(ctx)}}
 }
 
-// run runs the operation, and catches its panic.
-func (e *Engine) run(ctx context.Context, tool string, op Operation) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e.logger.Error("an operation panicked", "tool", tool, "panic", r,
-				"stack", string(debug.Stack()))
-			err = panicked{r}
-		}
-	}()
-	return op.Run(ctx)
-}
-
-// apart is c as it is before it runs, for whoever goes on when it was left behind.
-func (c *Call) apart() *Call {
-	a := *c
-	a.Trace.Paths, a.Trace.Hooks = slices.Clone(c.Trace.Paths), slices.Clone(c.Trace.Hooks)
-	return &a
+// snapshot is c as it is before it runs, for the time after it was left behind.
+func (c *Call) snapshot() *Call {
+	s := *c
+	s.Trace.Paths, s.Trace.Hooks = slices.Clone(c.Trace.Paths), slices.Clone(c.Trace.Hooks)
+	return &s
 }

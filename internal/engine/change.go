@@ -19,33 +19,29 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A Maker computes a plan from what is there. It changes nothing, and may be called again when that
-// moved on.
-type Maker func(ctx context.Context, d *Desk) (*Plan, error)
+// A PlanFunc computes a plan from what is there. It changes nothing, and may be called again when that
+// changedSincePlan on.
+type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
-func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, err error) {
-	e, err = e.begun(c)
-	if err != nil {
-		return nil, err
-	}
-	d := &Desk{e: e, c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error) {
+	d := &Planner{c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	// Policy judges every look. A file is refused here if it was not read, or has changed since.
-	p, err := d.make(ctx, make)
+	p, err := d.makePlan(ctx, make)
 	if err != nil {
 		return nil, err
 	}
 	if p.DryRun || len(p.Steps) == 0 {
-		return e.wouldBe(d.files, p), nil
+		return c.wouldBe(d.files, p), nil
 	}
-	grant, over, err := e.ask(ctx, c, p) // a person may take minutes
+	grant, over, err := c.ask(ctx, p) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
 	defer func() { over(done != nil) }()
-	p, unlock, err := d.alone(ctx, p, make, grant != "") // look again, now alone
+	p, unlock, err := d.lockAndRevalidate(ctx, p, make, grant != "") // look again, now alone
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +49,11 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, e
 	if len(p.Steps) == 0 { // somebody else has done it meanwhile
 		return &Done{Targets: d.files, Idle: true}, nil
 	}
-	if err := e.intend(c); err != nil { // no change without a record of it
+	if err := c.logIntent(); err != nil { // no change without a record of it
 		return nil, err
 	}
-	settled := e.settle()
-	done, err = e.carry(ctx, c, d.files, p)
+	settled := c.pausePolicy()
+	done, err = c.execute(ctx, d.files, p)
 	settled()
 	if err != nil {
 		return nil, err
@@ -68,10 +64,10 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, e
 		}
 	}
 	done.Approval = grant
-	e.rememberChange(c, d.files, d.moves)
-	e.recordClosedDirs(ctx, c, d.files.paths()...)
+	c.rememberChange(d.files, d.moves)
+	c.recordClosedDirs(ctx, d.files.paths()...)
 	if done.Checkpoint != "" {
-		e.expire(ctx)
+		c.expire(ctx)
 	}
 	return done, nil
 }
@@ -112,47 +108,47 @@ func (p *Plan) dropped() []string {
 	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
 }
 
-// alone takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
+// lockAndRevalidate takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
 // that may only do less by then.
-func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
+func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 	approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	asked, tag := p, guardfs.NewTag()
 	p.Op.Tag = tag
-	d.e.live.Store(tag, true)
+	d.c.live.Store(tag, true)
 	held := func(unlock func()) func() {
 		return func() {
-			d.e.live.Delete(tag) // first, so that what is left open is seen
+			d.c.live.Delete(tag) // first, so that what is left open is seen
 			unlock()
 		}
 	}
 	defer func() {
 		if err != nil {
-			d.e.live.Delete(tag)
+			d.c.live.Delete(tag)
 		}
 	}()
 	for range rounds {
 		keys := p.keys()
-		unlock, err := d.e.lockSteps(ctx, d.c, p, d.files.paths())
+		unlock, err := d.c.lockSteps(ctx, p, d.files.paths())
 		if err != nil {
 			return nil, nil, err
 		}
-		moved, err := d.moved(ctx)
+		moved, err := d.changedSincePlan(ctx)
 		if err == nil && !moved {
-			if err = d.unmixed(ctx, p); err == nil {
+			if err = d.checkOverlay(ctx, p); err == nil {
 				return p, held(unlock), nil
 			}
 		}
 		if err == nil {
-			p, err = d.make(ctx, make)
+			p, err = d.makePlan(ctx, make)
 		}
 		if err == nil {
 			p.Op.Tag = tag
 		}
-		if err == nil && p.adds(asked) {
-			err = d.e.covers(ctx, approved, p)
+		if err == nil && p.exceeds(asked) {
+			err = d.c.checkGrant(ctx, approved, p)
 		}
-		if err == nil && approved && p.adds(asked) {
+		if err == nil && approved && p.exceeds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}
 		if err == nil &&
@@ -170,14 +166,14 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 // lockSteps takes the locks of a plan. If a process died half-way through another change of these
 // paths, that change is ended first. Where it was taken back a restore gets an *interruptedError, since
 // its plan came from the store before that.
-func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
+func (c *Call) lockSteps(ctx context.Context, p *Plan,
 	looked []string) (unlock func(), err error) {
 	// Another process may be taking it back, or about to finish.
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
+		if unlock, err = c.lock(ctx, c.Tool, p.keys()); err != nil {
 			return nil, err
 		}
-		if err = e.interrupted(ctx, p, looked); err == nil {
+		if err = c.interrupted(ctx, p, looked); err == nil {
 			return unlock, nil
 		}
 		unlock()
@@ -185,25 +181,25 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
 		if !cut {
 			return nil, err
 		}
-		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
+		if err := c.own().recover(ctx, start.Add(c.lockWait)); err != nil {
 			return nil, err
 		}
-		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) || time.Since(start) > e.lockWait || ctx.Err() != nil {
+		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) || time.Since(start) > c.lockWait || ctx.Err() != nil {
 			return nil, err
 		}
 	}
 }
 
 // lock takes the locks of some places for one change. A caller who waits longer than lockWait is
-// told who has them, and changes nothing. holder is what others are told of us: the tool, never
+// report who has them, and changes nothing. holder is what others are told of us: the tool, never
 // whose session.
 func (e *Engine) lock(ctx context.Context, holder string,
 	keys []string) (unlock func(), err error) {
 	return e.lockFor(ctx, holder, keys, e.lockWait)
 }
 
-// adds says that p does something that approved does not.
-func (p *Plan) adds(approved *Plan) bool {
+// exceeds says that p does something that approved does not.
+func (p *Plan) exceeds(approved *Plan) bool {
 	known := map[string]bool{}
 	for i := range approved.Steps {
 		known[string(approved.Steps[i].sum())] = true
@@ -226,15 +222,15 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	return unlock, err
 }
 
-// carry carries a plan out.
-func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
+// execute carries a plan out.
+func (c *Call) execute(ctx context.Context, ts targets, p *Plan) (done *Done, err error) {
 	switch {
 	case p.unsaved():
-		done, err = e.store(ctx, c, ts, p)
+		done, err = c.store(ctx, ts, p)
 	case len(p.Steps) == 1 && p.Steps[0].Action == Append:
-		done, err = e.extend(ctx, c, ts, p)
+		done, err = c.extend(ctx, ts, p)
 	default:
-		done, err = e.apply(ctx, c, ts, p)
+		done, err = c.apply(ctx, ts, p)
 	}
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
 		return nil, &hostError{"writing to the data directory", e}
@@ -247,7 +243,6 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done 
 // holds go.
 type apply struct {
 	rollback
-	c     *Call
 	p     *Plan
 	done  *Done
 	moves []movement
@@ -278,9 +273,9 @@ func (p *Plan) single() bool {
 }
 
 // apply carries out a plan: stage, save, publish, settle. Nothing is to be seen of it before the first step is published.
-func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
-	s := &apply{c: c, p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
-	s.e, s.tag, s.live, s.hidden, s.steps, s.moves = e, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
+func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
+	s := &apply{p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
+	s.c, s.tag, s.live, s.hidden, s.steps, s.moves = c, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
 	defer s.close()
 	tell := c.expects(len(s.moves))
 	err := s.stageAll(ctx, tell)
@@ -331,7 +326,7 @@ func (s *apply) endSingle(ctx context.Context) error {
 		serr = s.syncNames()
 	}
 	if serr != nil {
-		s.e.left.Store(true)
+		s.c.left.Store(true)
 		return halfMade(serr, s.rollback.paths(), s.id, true)
 	}
 	return s.end(ctx, err)
@@ -459,12 +454,12 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		var left error
 		for i := range s.moves {
 			if m := &s.moves[i]; m.hold != nil && m.top < 0 && s.p.Steps[i].Action != Rename {
-				left = errors.Join(left, s.e.discard(ctx, m.hold, m.made.Info))
+				left = errors.Join(left, s.c.discard(ctx, m.hold, m.made.Info))
 			}
 		}
-		names, _, err := s.e.journal.Names(s.tag) // what could not be staged may have left one too
-		if left = errors.Join(left, err); left == nil && s.e.discardAll(ctx, names) == nil {
-			s.e.journal.Forget(s.tag)
+		names, _, err := s.c.journal.Names(s.tag) // what could not be staged may have left one too
+		if left = errors.Join(left, err); left == nil && s.c.discardAll(ctx, names) == nil {
+			s.c.journal.Forget(s.tag)
 		}
 		return cause
 	}
@@ -478,9 +473,9 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		outcome = checkpoint.Foreign
 	}
 	if again != nil {
-		s.e.left.Store(true)
+		s.c.left.Store(true)
 	} else {
-		s.settle(ctx, outcome)
+		s.setOutcome(ctx, outcome)
 	}
 	if conflict, ok := errors.AsType[*guardfs.ConflictError](cause); ok && conflict.Left == "" {
 		conflict.Left = s.left
@@ -534,14 +529,14 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	case s.steps[i].Dir == "":
 		return nil // it is in a directory that is staged, or goes in the end
 	case st.Action == Rename:
-		if err := s.announce(ctx, i); err != nil {
+		if err := s.recordTrash(ctx, i); err != nil {
 			return err
 		}
 	case m.place != nil:
 	case t != nil && t.place != nil:
 		m.place = t.place
 	default:
-		if m.place, err = s.e.placeOf(st.Path); err != nil {
+		if m.place, err = s.c.placeOf(st.Path); err != nil {
 			return err
 		}
 		if m.own = true; m.place == nil {
@@ -577,13 +572,13 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// announce says, right before something goes to the trash or comes back, what that is and where it
+// recordTrash says, right before something goes to the trash or comes back, what that is and where it
 // goes.
-func (s *apply) announce(ctx context.Context, i int) error {
+func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 	mv, m := s.p.Steps[i].move, &s.moves[i]
 	if mv.To != "" {
 		if mv.slot == nil {
-			if err := s.e.openTo(mv); err != nil {
+			if mv.slot, err = s.c.openAt(mv.To); err != nil {
 				return err
 			}
 			m.hold = mv.slot
@@ -591,18 +586,18 @@ func (s *apply) announce(ctx context.Context, i int) error {
 		return nil
 	}
 	if !mv.Back {
-		if err := s.e.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
+		if err := s.c.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
 			return noTrash(mv.Path, err)
 		}
 		return nil
 	}
 	if mv.place == nil {
-		if err := s.e.openBack(mv); err != nil {
+		if mv.place, err = s.c.openAt(mv.Path); err != nil {
 			return err
 		}
 		m.hold = mv.place
 	}
-	err := s.db.TrashSettle(ctx, mv.Entry.ID, false)
+	err = s.db.TrashSettle(ctx, mv.Entry.ID, false)
 	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}
@@ -617,7 +612,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 	look := func(at *guardfs.Entry) {
 		if err == nil {
-			err = s.e.asPlanned(ctx, mv, at.Object().True)
+			err = lookIntoHeld(s.c.Engine, ctx, mv, at.Object().True)
 		}
 	}
 	switch {
@@ -677,7 +672,7 @@ func (s *apply) tidyAll() error {
 }
 
 // end brings a change to its end that was made. left is why temporary names are still there. The error is that directories are left of it
-// because nobody is there to remove them, which whoever takes it up does.
+// because nobody is there to remove them. The next recovery does.
 func (s *apply) end(ctx context.Context, left error) error {
 	for i := range s.moves {
 		m := &s.moves[i]
@@ -708,30 +703,30 @@ func (s *apply) end(ctx context.Context, left error) error {
 		}
 	}
 	if errors.Is(left, guardfs.ErrUnavailable) && optional != nil {
-		s.e.left.Store(true)
+		s.c.left.Store(true)
 		return left
 	}
-	s.done.Kept = s.e.drop(optional)
+	s.done.Kept = s.c.drop(optional)
 	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
 	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
-		s.e.left.Store(true)
-		s.e.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
+		s.c.left.Store(true)
+		s.c.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
 		return nil
 	}
-	s.settle(ctx, checkpoint.Committed)
+	s.setOutcome(ctx, checkpoint.Committed)
 	return nil
 }
 
-// settle writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
-func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
+// setOutcome writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
+func (s *apply) setOutcome(ctx context.Context, o checkpoint.Outcome) {
 	if s.id == "" {
-		s.e.journal.Forget(s.tag)
+		s.c.journal.Forget(s.tag)
 		return
 	}
 	if err := s.db.Settle(ctx, s.id, o); err != nil {
-		s.e.logger.Error("what became of a change could not be written to its checkpoint", "id", s.id,
+		s.c.logger.Error("what became of a change could not be written to its checkpoint", "id", s.id,
 			"outcome", o, "err", err)
 	}
 }
@@ -791,10 +786,10 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	}
 	tr.N, tr.Do, tr.Path = i, st.Action, st.Path
 	if st.Action == Rename {
-		return s.parting(i)
+		return s.stageRename(i)
 	}
 	if st.Action == Rmdir {
-		if goes, err := s.leaving(i); err != nil || !goes {
+		if goes, err := s.stageRmdir(i); err != nil || !goes {
 			return err
 		}
 	}
@@ -820,7 +815,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 	}
 	if at == nil || anchor != st.Path {
-		foreseen, _, name, err := s.e.fs.NearestEntry(anchor, nil)
+		foreseen, _, name, err := s.c.fs.NearestEntry(anchor, nil)
 		if err != nil {
 			return err
 		}
@@ -831,7 +826,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 		at = foreseen
 	}
-	if err := s.make(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
+	if err := s.stageObject(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
 		return err
 	}
 	tr.Dir, tr.After = at.ParentTrue(), objectOf(m.made.Info, st.hash())
@@ -842,21 +837,21 @@ func (s *apply) stage(ctx context.Context, i int) error {
 func (s *apply) stageBelow(ctx context.Context, i int) error {
 	m := &s.moves[i]
 	top := s.moves[m.top].hold
-	at, err := s.e.trash.EntryLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
+	at, err := s.c.trash.EntryLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
 	if err != nil {
 		return err
 	}
 	defer at.Close() //nolint:errcheck // nothing was written through it
-	return s.make(ctx, i, at, at.Base())
+	return s.stageObject(ctx, i, at, at.Base())
 }
 
-// make makes what the i-th step brings, under the name base in the directory of at.
-func (s *apply) make(ctx context.Context, i int, at *guardfs.Entry, base string) (err error) {
+// stageObject makes what the i-th step brings, under the name base in the directory of at.
+func (s *apply) stageObject(ctx context.Context, i int, at *guardfs.Entry, base string) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	what := st.object()
 	what.Open = s.p.single()
 	if st.file != nil && st.file.After.From != nil {
-		if what.Source, err = s.e.source(st.file.After.From); err != nil {
+		if what.Source, err = s.c.source(st.file.After.From); err != nil {
 			return err
 		}
 		defer what.Source.Close() //nolint:errcheck // nothing was written through it
@@ -874,14 +869,14 @@ func (s *apply) make(ctx context.Context, i int, at *guardfs.Entry, base string)
 		}
 	}
 	if what.Kind == guardfs.KindDir && m.made.Dropped != nil {
-		s.e.logger.Warn("a directory that came back did not get all that it had", "path", st.Path,
+		s.c.logger.Warn("a directory that came back did not get all that it had", "path", st.Path,
 			"lost", m.made.Dropped)
 	}
 	return nil
 }
 
-// parting readies a step that moves something: to the trash, back from there, or to another name.
-func (s *apply) parting(i int) error {
+// stageRename readies a step that moves something: to the trash, back from there, or to another name.
+func (s *apply) stageRename(i int) error {
 	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
 	m.made = &guardfs.Staged{}
 	if mv.To != "" {
@@ -898,7 +893,7 @@ func (s *apply) parting(i int) error {
 		m.place, m.hold = mv.slot, mv.place // which may have to be made
 		tr.Path, tr.To = mv.Entry.Parked, mv.Path
 	} else {
-		if err := s.e.readySlot(mv); err != nil {
+		if err := s.c.readySlot(mv); err != nil {
 			return err
 		}
 		m.place, m.hold = mv.place, mv.slot
@@ -909,14 +904,14 @@ func (s *apply) parting(i int) error {
 	return nil
 }
 
-// leaving looks at a directory that goes. goes says that it makes room for something else; of the
+// stageRmdir looks at a directory that goes. goes says that it makes room for something else; of the
 // others nothing is to be done before the end.
-func (s *apply) leaving(i int) (goes bool, err error) {
+func (s *apply) stageRmdir(i int) (goes bool, err error) {
 	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
-	if m.before, err = s.e.dirState(st.Path); err != nil {
+	if m.before, err = s.c.dirState(st.Path); err != nil {
 		return false, err
 	}
-	if m.place, err = s.e.placeOf(st.Path); err != nil {
+	if m.place, err = s.c.placeOf(st.Path); err != nil {
 		return false, err
 	}
 	m.own = true
@@ -935,8 +930,8 @@ func (s *apply) leaving(i int) (goes bool, err error) {
 }
 
 // source opens what a content comes from. It is no other file by now, nor changed.
-func (e *Engine) source(f *From) (*guardfs.File, error) {
-	file, err := e.openSame(f.path, f.info.ID)
+func (c *Call) source(f *From) (*guardfs.File, error) {
+	file, err := c.openSame(f.path, f.info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -954,7 +949,7 @@ func (e *Engine) source(f *From) (*guardfs.File, error) {
 func (s *apply) all() (out []checkpoint.Change) {
 	traded := map[string]*Target{}
 	for i := range s.p.Steps {
-		if t := s.p.Steps[i].file; t != nil && (t.givesWay() || t.becomesDir()) {
+		if t := s.p.Steps[i].file; t != nil && (t.fileReplacesDir() || t.dirReplacesFile()) {
 			traded[t.True] = t
 		}
 	}
@@ -1020,13 +1015,13 @@ func (m *movement) dirAfter(st *Step) checkpoint.State {
 // save puts the states before and after on record, with the steps: what is found half-way from here
 // on can be taken back.
 func (s *apply) save(ctx context.Context) error {
-	e, c := s.e, s.c
-	if s.p.single() && !s.p.Checkpoint && !e.cfg.CheckpointBeforeMutation {
+	c := s.c
+	if s.p.single() && !s.p.Checkpoint && !c.cfg.CheckpointBeforeMutation {
 		var err error
 		if len(s.steps) > 0 { // else the disk tells nothing
 			line, merr := json.Marshal(&s.steps[0])
 			if err = merr; err == nil {
-				err = e.journal.Note(s.tag, string(line))
+				err = c.journal.Note(s.tag, string(line))
 			}
 		}
 		s.saved = err == nil
@@ -1037,10 +1032,10 @@ func (s *apply) save(ctx context.Context) error {
 	}
 	op := s.p.Op
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
-		e.now()
+		c.now()
 	op.Run = c.Run
 	op.Changes, op.Steps = s.all(), s.encode()
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
 		saved, err = db.Save(ctx, op)
@@ -1049,7 +1044,7 @@ func (s *apply) save(ctx context.Context) error {
 		return notSaved(err)
 	}
 	s.db, s.id, s.saved = db, saved.ID, true
-	e.journal.Forget(s.tag) // the row has its names
+	c.journal.Forget(s.tag) // the row has its names
 	missing, over := map[string]bool{}, s.p.of(Overwrite)
 	for _, skip := range saved.Skipped {
 		if missing[skip.Path] = true; slices.Contains(over, skip.Path) {
@@ -1075,7 +1070,7 @@ func (s *apply) save(ctx context.Context) error {
 			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
 		}
 	} else if s.done.Skipped == "" {
-		s.done.Skipped = e.newNotBackedUp(s.done.Targets)
+		s.done.Skipped = c.newNotBackedUp(s.done.Targets)
 	}
 	s.done.Checkpoint, c.Trace.Checkpoint = string(s.id), string(s.id)
 	s.done.Trashed = saved.Trashed
@@ -1141,9 +1136,9 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 
 // dirState is the state of a directory that is to go. It is recorded, because it may have to come
 // back.
-func (e *Engine) dirState(dir string) (checkpoint.State, error) {
+func (c *Call) dirState(dir string) (checkpoint.State, error) {
 	gone := checkpoint.State{Kind: checkpoint.Absent}
-	place, err := e.fs.EntryLink(dir)
+	place, err := c.fs.EntryLink(dir)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
 		errors.Is(err, syscall.ENOTDIR) {
 		return gone, nil
@@ -1217,7 +1212,7 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.place.Expected(*t.After.Meta)
 	case t.isNew():
 		return t.fresh
-	case t.givesWay(): // nobody knows what the file had
+	case t.fileReplacesDir(): // nobody knows what the file had
 		m, err := t.place.Fresh(0o666, false)
 		if err == nil {
 			return m
@@ -1285,9 +1280,9 @@ func inUse(err error) bool {
 
 // removeEmpty removes a directory if it is empty. Unless lasting is "", it must be that object. A
 // directory that is gone is no error.
-func (e *Engine) removeEmpty(dir, lasting string) error {
+func (c *Call) removeEmpty(dir, lasting string) error {
 	for try := 0; ; try++ {
-		place, err := e.fs.EntryLink(dir)
+		place, err := c.fs.EntryLink(dir)
 		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
 			errors.Is(err, syscall.ENOTDIR) {
 			return nil
@@ -1310,7 +1305,7 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 		default:
 			if err = place.RemoveEmptyDir(context.Background()); err == nil {
 				if err := place.SyncNames(); err != nil {
-					e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
+					c.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
 				}
 			}
 		}
@@ -1323,15 +1318,15 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 }
 
 // drop removes directories that are empty, innermost first, and lists those that stay.
-func (e *Engine) drop(dirs []string) (kept []Blocked) {
+func (c *Call) drop(dirs []string) (kept []Blocked) {
 	for _, d := range dirs {
-		err := e.removeEmpty(d, "")
+		err := c.removeEmpty(d, "")
 		switch {
 		case err == nil:
 		case inUse(err):
 			kept = append(kept, Blocked{Path: d, Why: InUse, Err: err})
 		default:
-			e.logger.Warn("a directory could not be removed", "path", d, "err", err)
+			c.logger.Warn("a directory could not be removed", "path", d, "err", err)
 			kept = append(kept, Blocked{Path: d, Why: NotRemoved.Of(said(err)), Err: err})
 		}
 	}
@@ -1351,8 +1346,8 @@ func said(err error) error {
 
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
-func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
-	if e.ledger == nil {
+func (c *Call) rememberChange(ts targets, moves []*Move) {
+	if c.ledger == nil {
 		return
 	}
 	var errs []error
@@ -1362,9 +1357,9 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 	for _, mv := range moves {
 		switch {
 		case mv.To != "":
-			errs = append(errs, e.ledger.Forget(c.key(), mv.To), e.rememberMoved(c, mv))
+			errs = append(errs, c.ledger.Forget(c.key(), mv.To), c.rememberMoved(mv))
 		case !mv.Back && mv.info.Kind != guardfs.KindDir:
-			errs = append(errs, e.ledger.Forget(c.key(), mv.Path))
+			errs = append(errs, c.ledger.Forget(c.key(), mv.Path))
 		}
 	}
 	for _, t := range ts {
@@ -1372,19 +1367,19 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 		switch {
 		case came(t):
 		case t.After.Kind != guardfs.KindFile:
-			err = e.ledger.Forget(c.key(), t.True)
+			err = c.ledger.Forget(c.key(), t.True)
 		case t.After.Tail, t.After.add > 0 && t.Published != nil && t.Published.Info.Size != t.After.size():
-			err = e.rememberTail(c, t)
+			err = c.rememberTail(t)
 		case t.Published != nil:
 			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
 			// An edit of a file of which a part was seen does not show the rest.
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
-			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			if t.After.From != nil {
 				sight.Unit, sight.Lines = "byte", -1
-				err = e.remember(c, o, sight)
+				err = c.remember(o, sight)
 				break
 			}
 			// Cells and pages are not lines, and lines that moved may not be those that were seen.
@@ -1395,13 +1390,13 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 				sight.Lines == seen.Lines {
 				sight.Ranges = seen.Ranges
 			}
-			e.Keep(o.True, t.After.Hash, t.After.Content)
-			err = e.remember(c, o, sight)
+			c.Keep(o.True, t.After.Hash, t.After.Content)
+			err = c.remember(o, sight)
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
+		c.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
 	}
 }
 
@@ -1415,9 +1410,9 @@ func lines(content []byte) int {
 }
 
 // Rewrite changes one file, or makes it: next says by After what becomes of it. It must be pure.
-func (e *Engine) Rewrite(ctx context.Context, c *Call, path string, r Rules, p Plan,
+func (c *Call) Rewrite(ctx context.Context, path string, r Rules, p Plan,
 	next func(*Target) error) (*Done, error) {
-	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		t, err := d.Load(path, r)
 		if err == nil {
 			err = next(t)

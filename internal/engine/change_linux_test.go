@@ -58,7 +58,7 @@ func TestOrderOfAnEdit(t *testing.T) {
 			x.write(name, "old\n")
 		}
 		ops = nil
-		if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
+		if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(ops, " "); got != want {
@@ -81,7 +81,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 			x.write("f", "old\n")
 			before := x.looks()
 			fail = true
-			if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/f"}, Next: renewed}); err == nil {
+			if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/f"}, Next: renewed}); err == nil {
 				t.Fatal("it was changed all the same")
 			}
 			fail = false
@@ -161,7 +161,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 			openFiles(t, false, max(128, *manyFiles/10))
 			call := x.call("s")
 			call.Turn = "t1"
-			x.BeginTurn(ctx, call)
+			call.BeginTurn(ctx)
 			all := func(want string) {
 				t.Helper()
 				for _, name := range names {
@@ -173,11 +173,11 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			all("new\n")
-			if done, err := x.Restore(ctx, call, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
+			if done, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
 				t.Fatal(err)
 			}
 			all("old\n")
-			if _, err := x.Undo(ctx, call, engine.RestoreOptions{}); err != nil {
+			if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			all("new\n")
@@ -186,7 +186,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := x.Restore(ctx, call, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+			if _, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 				t.Fatal(err)
 			}
 			all("old\n")
@@ -205,7 +205,6 @@ func TestParkedChangeFails(t *testing.T) {
 		}
 	}
 	x.write("d/other", "theirs\n")
-	call := x.call("s")
 	var links atomic.Int64 // from several goroutines
 	parked := 0
 	x.Close()
@@ -232,7 +231,7 @@ func TestParkedChangeFails(t *testing.T) {
 	}
 	x.open()
 	openFiles(t, true, 150)
-	err := x.writeAll(call, names, "new\n")
+	err := x.writeAll(x.call("s"), names, "new\n")
 	if _, ok := errors.AsType[*guardfs.ConflictError](err); !ok || parked < 50 {
 		t.Fatalf("somebody else made one of them, and %d were parked: %v", parked, err)
 	}
@@ -271,7 +270,7 @@ func parkedAndSwept(t *testing.T) bool {
 	for session, of := range map[string][]string{"s": names, "sx": others} {
 		who := x.call(session)
 		who.Turn = "t"
-		x.BeginTurn(ctx, who)
+		who.BeginTurn(ctx)
 		must(t, x.writeAll(who, of, "new\n"))
 	}
 	renames := 0
@@ -299,7 +298,7 @@ func parkedAndSwept(t *testing.T) bool {
 			}
 			other.SetLockWait(100 * time.Millisecond) // it never comes
 			if fault != nil {
-				_, err := other.Restore(ctx, x.call("sx"), rewindTo("t"), engine.RestoreOptions{})
+				_, err := other.Begin(x.call("sx")).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 				if err == nil {
 					t.Error("it was to be cut off")
 				}
@@ -326,7 +325,7 @@ func parkedAndSwept(t *testing.T) bool {
 	system.hook.Store(&start)
 	defer system.hook.Store(nil)
 	openFiles(t, true, 64)
-	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 		t.Errorf("%d were parked, %d after the start of another: %v", parked, after, err)
 	}
 	if locked {
@@ -354,7 +353,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 		x := grow(t, nil)
 		who := x.call("s")
 		who.Turn = "t1"
-		x.BeginTurn(ctx, who)
+		who.BeginTurn(ctx)
 		var names []string
 		for i := range files {
 			names = append(names, fmt.Sprintf(c.name, i))
@@ -377,7 +376,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 			var err error
 			t.Run(fmt.Sprintf("%s %v %d more", c.name, c.gone, more), func(t *testing.T) {
 				openFiles(t, true, more)
-				_, err = x.Restore(ctx, who, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+				_, err = who.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 			})
 			if err == nil {
 				break
@@ -407,7 +406,7 @@ func TestRestoreInParts(t *testing.T) {
 	x := grow(t, nil)
 	who := x.call("s")
 	who.Turn = "t1"
-	x.BeginTurn(ctx, who)
+	who.BeginTurn(ctx)
 	var names []string
 	for i := range dirs * each {
 		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
@@ -418,7 +417,7 @@ func TestRestoreInParts(t *testing.T) {
 	}
 	openFiles(t, true, 150)
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
-		_, err := x.Restore(ctx, who, rewindTo("t1"), o)
+		_, err := who.Restore(ctx, rewindTo("t1"), o)
 		limit, ok := factsOf[engine.CountFacts](err, engine.TooManyPaths)
 		if !ok || !limit.Dirs || limit.Most < 50 || limit.Most > 150 {
 			t.Fatalf("%+v: it must be refused: %v", o, err)
@@ -430,7 +429,7 @@ func TestRestoreInParts(t *testing.T) {
 		for i := range limit.Most {
 			r.Paths = append(r.Paths, fmt.Sprintf("%s/d%d", x.ws, i))
 		}
-		if _, err := x.Restore(ctx, who, r, engine.RestoreOptions{}); err != nil {
+		if _, err := who.Restore(ctx, r, engine.RestoreOptions{}); err != nil {
 			t.Fatalf("%d directories must go: %v", limit.Most, err)
 		}
 		x.has("d0/f0", "old\n")
@@ -487,7 +486,7 @@ func TestDirectoriesThatStayAreTold(t *testing.T) {
 			}
 			for _, dry := range []bool{true, false} {
 				system.hook.Store(&hook)
-				done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: dry})
+				done, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: dry})
 				system.hook.Store(nil)
 				must(t, err)
 				told := len(done.Kept) == 1 && done.Kept[0].Path == x.ws+"/d" && done.Kept[0].Why == c.why
@@ -533,7 +532,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			dir = x.ws
 			must(t, os.Mkdir(x.ws+"/other", 0o755))
 			c.arm(x)
-			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
+			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
 				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
 				return nil
 			}})
@@ -584,7 +583,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		for _, n := range names {
 			m.Paths = append(m.Paths, x.ws+"/"+n)
 		}
-		_, err := x.ChangeFiles(ctx, x.call("s"), m)
+		_, err := x.call("s").ChangeFiles(ctx, m)
 		return err
 	}
 	link := func(x *tree, name string) os.FileInfo {
@@ -619,18 +618,18 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			if link(x, d+"l") == nil {
 				x.t.Fatal("no link")
 			}
-			if _, err := x.Delete(ctx, x.call("s"), x.ws+"/"+d+"l", engine.DeleteOptions{}); err != nil {
+			if _, err := x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{}); err != nil {
 				x.t.Fatal(err)
 			}
 		},
 			func(x *tree, d string) error {
-				_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 				return err
 			},
 			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
 		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
 			func(x *tree, d string) error {
-				_, err := x.Delete(ctx, x.call("s"), x.ws+"/"+d+"f", engine.DeleteOptions{})
+				_, err := x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{})
 				return err
 			},
 			func(x *tree, d string) os.FileInfo { _ = os.Remove(x.ws + "/" + d + "f"); return nil }},
@@ -707,7 +706,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 					content = fmt.Sprint("of ", k)
 				}
 				wg.Go(func() {
-					_, errs[k] = e.ChangeFiles(ctx, x.call(fmt.Sprint("s", k)), engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
+					_, errs[k] = e.Begin(x.call(fmt.Sprint("s", k))).ChangeFiles(ctx, engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
 						Next: func(ts []*engine.Target) error {
 							ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 							return nil
@@ -737,7 +736,7 @@ func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	var other *engine.Engine
 	var err error
 	put := func(e *engine.Engine, c *engine.Call, content string) error {
-		_, err := e.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
+		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 			return nil
 		}})
@@ -792,7 +791,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 		defer other.Close()
 		c := x.call("s")
 		c.Turn = "t"
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		for i := range files {
 			x.put("s", fmt.Sprintf("n/%d/x", i), "new\n")
 		}
@@ -803,7 +802,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 			var points [2]string
 			for i, e := range []*engine.Engine{x.Engine, other} {
 				wg.Go(func() {
-					done, err := e.Restore(ctx, x.call("s"), r, engine.RestoreOptions{})
+					done, err := e.Begin(x.call("s")).Restore(ctx, r, engine.RestoreOptions{})
 					if err != nil {
 						t.Errorf("round %d: %v", round, err)
 						return
@@ -821,10 +820,10 @@ func TestTwoRestoreTheSame(t *testing.T) {
 		}
 		both(rewindTo("t"))
 		x.has("n/0/x", "-")
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != full {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != full {
 			t.Fatalf("round %d: %v\n%s\nwant\n%s", round, err, x.looks(), full)
 		}
-		done, err := x.Redo(ctx, c, engine.RestoreOptions{})
+		done, err := c.Redo(ctx, engine.RestoreOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -851,13 +850,13 @@ func TestParkedComesBackByNoLink(t *testing.T) {
 		if kept {
 			x.write("a/kept.txt", "k\n")
 		}
-		if _, err := x.Delete(ctx, x.call("s"), x.ws+"/a/t", engine.DeleteOptions{Recursive: true}); err != nil {
+		if _, err := x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true}); err != nil {
 			t.Fatal(err)
 		}
 		x.swap("a", "real")
 		before := x.looks()
 		var link *guardfs.SymlinkError
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.As(err, &link) || x.looks() != before {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !errors.As(err, &link) || x.looks() != before {
 			t.Errorf("kept %v: %v\n%s", kept, err, x.looks())
 		}
 	}
@@ -872,7 +871,7 @@ func TestRestoredByNoLink(t *testing.T) {
 		x.swap("a", "real")
 		before := x.looks()
 		var link *guardfs.SymlinkError
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: how}); !errors.As(err, &link) || x.looks() != before {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{OnConflict: how}); !errors.As(err, &link) || x.looks() != before {
 			t.Errorf("%s: %v\n%s", how, err, x.looks())
 		}
 	}
@@ -885,7 +884,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 		system := callsOf(x)
 		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 		system.fail(n, badCalls()["EIO ever after"], func() error {
-			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 				for _, t := range ts {
 					t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 				}
@@ -913,15 +912,15 @@ func TestModeAloneComesBack(t *testing.T) {
 	path := x.write("f", "same\n")
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	if _, err := x.Delete(ctx, c, path, engine.DeleteOptions{}); err != nil {
+	c.BeginTurn(ctx)
+	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.put("s", "f", "same\n")
 	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
 		t.Fatalf("the new file has %v already", mode)
 	}
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o640 {
@@ -938,7 +937,7 @@ func TestTrashOfOthersIsNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := x.looks()
-	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
+	if _, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
 		t.Errorf("%v\n%s", err, x.looks())
 	}
 }
@@ -957,7 +956,7 @@ func TestNamesOfManyAreSynced(t *testing.T) {
 	x.open()
 	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 	syncs.Store(0)
-	done, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		}

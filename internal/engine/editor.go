@@ -74,7 +74,7 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 func (e *Engine) raw(path string) (raw []byte, isText bool) {
 	look := e.free
 	if look == nil {
-		look = e.fs
+		look = e.tree
 	}
 	h, err := look.Resolve(path, guardfs.Read)
 	if err != nil {
@@ -111,9 +111,9 @@ func (o *editorOverlay) Store(ctx context.Context, path, old, text string) error
 	return o.by.Store(ctx, path, old, text)
 }
 
-// edited has the editor of a call compared with the disk. Of another Overlay what differs is noted,
+// attachEditor has the editor of a call compared with the disk. Of another Overlay what differs is noted,
 // and it is not asked for what is no text, but by its own protocol.
-func (e *Engine) edited(c *Call) {
+func (c *Call) attachEditor() {
 	by, ok := c.Overlay.(*dialect.Editor)
 	if ok && (by == nil || by.Read == nil) {
 		c.Overlay = nil
@@ -121,7 +121,7 @@ func (e *Engine) edited(c *Call) {
 	if c.Overlay == nil || !ok && c.Dialect == "acp" {
 		return
 	}
-	m := &e.editors
+	m := &c.editors
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seen == nil || len(m.seen) >= maxEditors {
@@ -130,7 +130,7 @@ func (e *Engine) edited(c *Call) {
 	if m.seen[c.key()] == nil {
 		m.seen[c.key()] = &session.Buffers{}
 	}
-	c.Overlay = &editorOverlay{e, c.Overlay, m.seen[c.key()], !ok}
+	c.Overlay = &editorOverlay{c.Engine, c.Overlay, m.seen[c.key()], !ok}
 }
 
 // editor gives the overlay of the editor of a call, nil where there is none.
@@ -172,20 +172,20 @@ func (o *editorOverlay) takes(path string) error {
 
 // Unsaved are the files below a directory, or that file, of which the editor of a call had unsaved
 // text when the session last looked, and has it still. A search does not see it.
-func (e *Engine) Unsaved(ctx context.Context, c *Call, root string) (out []string, err error) {
+func (c *Call) Unsaved(ctx context.Context, root string) (out []string, err error) {
 	o := c.editor()
-	if e, err = e.begun(c); err != nil || o == nil {
-		return nil, err
+	if o == nil {
+		return nil, nil
 	}
-	root = strings.TrimSuffix(e.fs.Canonical(root), "/") + "/"
+	root = strings.TrimSuffix(c.fs.Canonical(root), "/") + "/"
 	for _, path := range o.seen.Paths() {
 		if !strings.HasPrefix(path, root) ||
-			e.judge.Judge(guardfs.Object{Spelled: path, True: path}, guardfs.Read) != nil {
+			c.judge.Judge(guardfs.Object{Spelled: path, True: path}, guardfs.Read) != nil {
 			continue
 		}
 		held := true
 		if err == nil { // an editor that does not answer is asked once
-			_, _, held, err = e.overlaid(ctx, c, path)
+			_, _, held, err = c.overlaid(ctx, path)
 		}
 		if held && o.state(path) != session.Saved || err != nil {
 			out = append(out, path)
@@ -278,17 +278,17 @@ func heldInfo(i guardfs.Info, path string, text []byte) guardfs.Info {
 }
 
 // overlaid is the text that the client holds of what path names, and what there is to know of it.
-// What policy refuses, or the system, is not held: the look at the disk says why.
-func (e *Engine) overlaid(ctx context.Context, c *Call, path string) (
+// A path that policy or the system refuses is not held: the look at the disk says why.
+func (c *Call) overlaid(ctx context.Context, path string) (
 	o guardfs.Object, text []byte, held bool, err error,
 ) {
 	if c.Overlay == nil {
 		return o, nil, false, nil
 	}
-	h, err := e.fs.Resolve(path, guardfs.Read)
+	h, err := c.fs.Resolve(path, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) { // policy has to let its canonical path be read too
-		o = guardfs.Object{Spelled: path, True: e.fs.Canonical(path)}
-		if h, err = e.fs.Resolve(o.True, guardfs.Read); errors.Is(err, fs.ErrNotExist) {
+		o = guardfs.Object{Spelled: path, True: c.fs.Canonical(path)}
+		if h, err = c.fs.Resolve(o.True, guardfs.Read); errors.Is(err, fs.ErrNotExist) {
 			h, err = nil, nil
 		}
 	}
@@ -300,7 +300,7 @@ func (e *Engine) overlaid(ctx context.Context, c *Call, path string) (
 		return o, nil, false, nil //nolint:nilerr // as above
 	}
 	if text, held, err = c.held(ctx, o.True); held && bytes.ContainsRune(text, utf8.RuneError) {
-		raw, _ := e.raw(o.True)
+		raw, _ := c.raw(o.True)
 		held, err = legible(o.True, text, raw)
 	}
 	if held {
@@ -389,7 +389,7 @@ func (t *Target) encoding(asked string) string {
 
 // overlay is the text that the client holds in the place of what is on the disk, and that; or what
 // is on the disk, and nil.
-func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
+func (d *Planner) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
 	text, held, err := d.held(t.True)
 	if held {
 		held, err = legible(t.True, text, disk.Content)
@@ -421,8 +421,8 @@ func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, e
 
 // apart is the client's text of a path, held where the disk has another. Of what is no text the client
 // has none.
-func (d *Desk) apart(path string) (text []byte, held bool, err error) {
-	raw, isText := d.e.raw(path)
+func (d *Planner) apart(path string) (text []byte, held bool, err error) {
+	raw, isText := d.c.raw(path)
 	if !isText {
 		return nil, false, nil
 	}
@@ -435,7 +435,7 @@ func (d *Desk) apart(path string) (text []byte, held bool, err error) {
 }
 
 // notHeld refuses a path of which the client holds another text than the disk.
-func (d *Desk) notHeld(path string) error {
+func (d *Planner) notHeld(path string) error {
 	_, held, err := d.apart(path)
 	if held {
 		err = Refuse(UnsavedText, path, nil)
@@ -443,9 +443,9 @@ func (d *Desk) notHeld(path string) error {
 	return err
 }
 
-// unmixed refuses a plan that changes a path of which the client holds the text, unless a new text
+// checkOverlay refuses a plan that changes a path of which the client holds the text, unless a new text
 // of it is all that comes of the plan, and the client takes texts.
-func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
+func (d *Planner) checkOverlay(ctx context.Context, p *Plan) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
@@ -479,10 +479,10 @@ func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 
 // noneHeldBelow refuses a directory with a file of which the client holds another text than the
 // disk, and one that is too deep to tell.
-func (d *Desk) noneHeldBelow(ctx context.Context, name string) error {
+func (d *Planner) noneHeldBelow(ctx context.Context, name string) error {
 	c := *d.c // whose record is not about that
 	all := TreeArgs{Path: name, All: true, Hidden: true}
-	skipped, err := d.e.ListTree(ctx, &c, all, func(i Entry) error {
+	skipped, err := c.ListTree(ctx, all, func(i Entry) error {
 		if i.Kind == guardfs.KindDir {
 			return nil
 		}
@@ -507,11 +507,10 @@ func (p *Plan) unsaved() bool {
 
 // store carries out a plan whose text goes to the client: save, look once more, hand over. A client
 // may not be able to take it only over the text that it had, so the last look is right before.
-func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
+func (c *Call) store(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	t := p.Steps[0].file
-	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
+	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
 	// There are no steps: the disk tells nothing, and recovery takes the change for made.
-	s.e, s.tag = e, p.Op.Tag
 	lasting := context.WithoutCancel(ctx) // a call that was given up has an outcome too
 	err := s.save(ctx)
 	if err == nil {
@@ -521,7 +520,7 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		}
 	}
 	if err != nil {
-		s.settle(lasting, checkpoint.Aborted)
+		s.setOutcome(lasting, checkpoint.Aborted)
 		return nil, err
 	}
 	old, text := string(t.Before.Content), string(t.After.Content)
@@ -533,15 +532,15 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		switch is := HashOf(text); {
 		case lerr == nil && held && is == t.After.Hash:
 		case lerr == nil && held && is == t.Before.Hash && sure:
-			s.settle(lasting, checkpoint.Aborted)
+			s.setOutcome(lasting, checkpoint.Aborted)
 			return nil, err
 		default: // nobody can tell, or it may still come
-			s.settle(lasting, checkpoint.Foreign)
+			s.setOutcome(lasting, checkpoint.Foreign)
 			return nil, halfMade(err, []string{t.True}, s.id, false)
 		}
 	}
 	t.Published = &guardfs.Published{True: t.True}
 	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
-	s.settle(lasting, checkpoint.Committed)
+	s.setOutcome(lasting, checkpoint.Committed)
 	return s.done, nil
 }

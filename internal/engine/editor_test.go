@@ -93,11 +93,11 @@ func (x *tree) through(d engine.Overlay) *engine.Call {
 	return c
 }
 
-func all(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 1<<20) }
+func all(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, -1, 1<<20) }
 
 // seen is all of a file that c reads.
 func (x *tree) seen(c *engine.Call, path string) (text string, err error) {
-	err = x.Read(ctx, c, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+	err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 		b, sight, err := all(s)
 		text = string(b)
 		return sight, err
@@ -113,7 +113,7 @@ func TestOverlayReads(t *testing.T) {
 	reads := map[string]func(path string) (string, error){
 		"lines": func(path string) (string, error) { return x.seen(x.through(d), path) },
 		"bytes": func(path string) (got string, err error) {
-			err = x.Read(ctx, x.through(d), path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+			err = x.through(d).Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 				b, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
 				if got = string(b); s.Unsaved != strings.HasPrefix(got, "buffer") {
 					t.Errorf("%s is unsaved: %v", path, s.Unsaved)
@@ -123,8 +123,8 @@ func TestOverlayReads(t *testing.T) {
 			return got, err
 		},
 		"stat": func(path string) (string, error) {
-			e, err := x.Stat(ctx, x.through(d), path, true)
-			link, lerr := x.Stat(ctx, x.through(d), path, false)
+			e, err := x.through(d).Stat(ctx, path, true)
+			link, lerr := x.through(d).Stat(ctx, path, false)
 			if fmt.Sprint(e, err) != fmt.Sprint(link, lerr) {
 				t.Errorf("%v %v, and as a link %v %v", e, err, link, lerr)
 			}
@@ -134,7 +134,7 @@ func TestOverlayReads(t *testing.T) {
 			return map[int64]string{5: "disk\n", 7: "buffer\n"}[e.Size], nil
 		},
 		"search": func(path string) (string, error) {
-			r, err := x.Search(ctx, x.through(d), path, grep.Query{Matcher: m, Mode: grep.Content})
+			r, err := x.through(d).Search(ctx, path, grep.Query{Matcher: m, Mode: grep.Content})
 			if err != nil || len(r.Rows) != 1 {
 				return "", cmpErr(err, fmt.Errorf("%+v", r))
 			}
@@ -143,7 +143,7 @@ func TestOverlayReads(t *testing.T) {
 		"copy": func(path string) (string, error) {
 			to := x.ws + "/copy"
 			defer os.Remove(to)
-			if _, err := x.Copy(ctx, x.through(d), engine.CopyArgs{From: path, To: to}); err != nil {
+			if _, err := x.through(d).Copy(ctx, engine.CopyArgs{From: path, To: to}); err != nil {
 				return "", err
 			}
 			b, err := os.ReadFile(to)
@@ -170,7 +170,7 @@ func TestOverlayReads(t *testing.T) {
 	if slices.Contains(d.asked, x.ws+"/denied") {
 		t.Error("the editor was asked for a path that policy denies")
 	}
-	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 100})
+	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
 	must(t, err)
 	for _, c := range page.Checkpoints {
 		for _, ch := range c.Changes {
@@ -180,7 +180,7 @@ func TestOverlayReads(t *testing.T) {
 		}
 	}
 	// A tree is copied with the editor's text of each file.
-	if _, err := x.Copy(ctx, x.through(d), engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true}); err != nil {
+	if _, err := x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true}); err != nil {
 		t.Error(err)
 	}
 	x.reads("e/held", "buffer\n")
@@ -200,25 +200,25 @@ func TestOverlayChanges(t *testing.T) {
 	type change = func(x *tree, c *engine.Call, path string) error
 	write := func(text, encoding string) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: text, Encoding: encoding, Rules: engine.Rules{Parents: true}})
+			_, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: text, Encoding: encoding, Rules: engine.Rules{Parents: true}})
 			return err
 		}
 	}
 	appended := func(tail string) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := x.Append(ctx, c, path, []byte(tail), engine.Rules{})
+			_, err := c.Append(ctx, path, []byte(tail), engine.Rules{})
 			return err
 		}
 	}
 	files := func(m func(x *tree, path string) engine.Files) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := x.ChangeFiles(ctx, c, m(x, path))
+			_, err := c.ChangeFiles(ctx, m(x, path))
 			return err
 		}
 	}
 	moved := func(from, to string) change {
 		return func(x *tree, c *engine.Call, _ string) error {
-			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
+			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
 			return err
 		}
 	}
@@ -243,19 +243,19 @@ func TestOverlayChanges(t *testing.T) {
 		{"append bytes", "held", appended("\xff"), refused},
 		{"append", "denied", appended("x"), "denied"},
 		{"edit", "held", func(x *tree, c *engine.Call, path string) error {
-			_, _, err := x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "buffer", New: "é"}}, Encoding: "latin1"})
+			_, _, err := c.Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "buffer", New: "é"}}, Encoding: "latin1"})
 			return err
 		}, "é\n"},
 		{"edit of what is on the disk", "held", func(x *tree, c *engine.Call, path string) error {
-			_, _, err := x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "disk", New: "x"}}})
+			_, _, err := c.Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "disk", New: "x"}}})
 			return err
 		}, "no_match"},
 		{"create", "new", func(x *tree, c *engine.Call, path string) error {
-			_, err := x.Create(ctx, c, path, []byte("x"), engine.Rules{})
+			_, err := c.Create(ctx, path, []byte("x"), engine.Rules{})
 			return err
 		}, "conflicts"},
 		{"copy over", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := x.Copy(ctx, c, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true})
+			_, err := c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true})
 			return err
 		}, "disk\n"},
 		{"metadata", "held", files(func(x *tree, path string) engine.Files {
@@ -285,18 +285,18 @@ func TestOverlayChanges(t *testing.T) {
 		{"move to", "new", moved("plain", "new"), refused},
 		{"move the directory", "d/held", moved("d", "e"), refused},
 		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := x.Delete(ctx, c, path, engine.DeleteOptions{})
+			_, err := c.Delete(ctx, path, engine.DeleteOptions{})
 			return err
 		}, refused},
 		{"delete the directory", "d/held", func(x *tree, c *engine.Call, _ string) error {
-			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 			return err
 		}, refused},
 		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
 			x.cfg.Checkpoint.MaxFileBytes = 1
 			x.Close()
 			x.open()
-			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			_, err := x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 			return err
 		}, refused},
 	} {
@@ -336,10 +336,10 @@ func TestOverlayChanges(t *testing.T) {
 // What is not held goes to the disk, as ever.
 func TestOverlayLeavesOthersAlone(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.ChangeFiles(ctx, x.through(d), x.becomes("x\n", "plain", "other")); err != nil {
+	if _, err := x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other")); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
+	if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
 		t.Error(err)
 	}
 	x.reads("plain", "y\n")
@@ -356,7 +356,7 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	path := x.ws + "/held"
 	change := func(c *engine.Call, text string, want engine.Cause) {
 		t.Helper()
-		_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: text})
+		_, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: text})
 		if want == (engine.Cause{}) && err != nil || want != (engine.Cause{}) && !want.In(err) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
@@ -387,8 +387,8 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	change(x.through(d), "6\n", engine.Unread)
 	path = x.ws + "/new"
 	// Whoever reads need not say which content it was.
-	must(t, x.Read(ctx, x.through(d), path, func(context.Context, *engine.Source) (*engine.Sight, error) {
-		return &engine.Sight{Unit: "line", Lines: 1, Whole: true}, nil
+	must(t, x.through(d).Read(ctx, path, func(context.Context, *engine.Source) (*engine.ReadRecord, error) {
+		return &engine.ReadRecord{Unit: "line", Lines: 1, Whole: true}, nil
 	}))
 	d.put(path, "6\n")
 	change(x.through(d), "7\n", engine.Modified)
@@ -415,13 +415,13 @@ func TestOverlayUndo(t *testing.T) {
 			t.Parallel()
 			x, d := edited(t, nil)
 			path := x.ws + "/" + c.name
-			done, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"})
+			done, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: path, Text: "after\n"})
 			if err != nil || done.Checkpoint == "" || d.texts[path] != "after\n" {
 				t.Fatal(done, err)
 			}
 			c.meanwhile(x, d, path)
 			mode := x.looks()
-			_, err = x.Undo(ctx, x.through(d), engine.RestoreOptions{})
+			_, err = x.through(d).Undo(ctx, engine.RestoreOptions{})
 			if c.conflict != (len(blockedBy(err)) == 1) || !c.conflict && err != nil {
 				t.Errorf("%v", err)
 			}
@@ -436,7 +436,7 @@ func TestOverlayUndo(t *testing.T) {
 				return
 			}
 			c.meanwhile(x, d, path)
-			if _, err := x.Redo(ctx, x.through(d), engine.RestoreOptions{}); c.how == "held" && (err != nil || d.texts[path] != "after\n") {
+			if _, err := x.through(d).Redo(ctx, engine.RestoreOptions{}); c.how == "held" && (err != nil || d.texts[path] != "after\n") {
 				t.Errorf("redone: %q %v", d.texts[path], err)
 			}
 		})
@@ -446,18 +446,18 @@ func TestOverlayUndo(t *testing.T) {
 // An undo of several files, of one of which the editor holds another text, is refused: all or none.
 func TestOverlayUndoOfSeveral(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.ChangeFiles(ctx, x.call("s"), x.becomes("x\n", "plain", "held")); err != nil {
+	if _, err := x.call("s").ChangeFiles(ctx, x.becomes("x\n", "plain", "held")); err != nil {
 		t.Fatal(err)
 	}
 	d.put(x.ws+"/held", "typed\n")
 	was := x.looks()
 	for rule, want := range map[string]engine.Cause{engine.OnConflictRefuse: engine.Conflicts, engine.OnConflictForce: engine.UnsavedText, engine.OnConflictMerge: engine.Conflicts} {
-		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{OnConflict: rule}); !want.In(err) || x.looks() != was {
+		if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{OnConflict: rule}); !want.In(err) || x.looks() != was {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
 	d.put(x.ws+"/held", "x") // as the disk has it, but for the last line break
-	if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{}); err != nil {
+	if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil {
 		t.Error(err)
 	}
 	x.reads("held", "disk\n")
@@ -492,7 +492,7 @@ func TestOverlayThatFails(t *testing.T) {
 		was, path := x.looks(), x.ws+"/held"
 		for n, do := range []func(ctx context.Context, c *engine.Call) (string, error){
 			func(ctx context.Context, c *engine.Call) (got string, err error) {
-				err = x.Read(ctx, c, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+				err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 					b, sight, err := all(s)
 					got = string(b)
 					return sight, err
@@ -500,19 +500,19 @@ func TestOverlayThatFails(t *testing.T) {
 				return got, err
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(x.Stat(ctx, c, path, true))
+				return "", ignore(c.Stat(ctx, path, true))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(x.Append(ctx, c, path, []byte("x"), engine.Rules{}))
+				return "", ignore(c.Append(ctx, path, []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(x.Create(ctx, c, x.ws+"/new", []byte("x"), engine.Rules{}))
+				return "", ignore(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(x.Copy(ctx, c, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
+				return "", ignore(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(x.Delete(ctx, c, path, engine.DeleteOptions{}))
+				return "", ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
 			},
 		} {
 			short := time.Minute
@@ -540,7 +540,7 @@ func TestOverlayThatFails(t *testing.T) {
 		t.Errorf("over %s in turn %d", old, turns)
 		return nil
 	}
-	if _, err := x.Append(ctx, x.through(d), x.ws+"/held", []byte("x"), engine.Rules{}); code(err) != engine.CodeConflict {
+	if _, err := x.through(d).Append(ctx, x.ws+"/held", []byte("x"), engine.Rules{}); code(err) != engine.CodeConflict {
 		t.Errorf("%v", err)
 	}
 }
@@ -590,7 +590,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			}
 			if c.store == nil {
 				d.load = func(ctx context.Context, path string) (string, bool, error) {
-					page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{NoReads: true, Limit: 1})
+					page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{NoReads: true, Limit: 1})
 					must(t, err)
 					switch last := len(page.Checkpoints) > 0; { // it is saved, and about to be handed over
 					case last && c.want == "client_failed":
@@ -604,14 +604,14 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			hangUp = cancel
-			_, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"})
+			_, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: path, Text: "after\n"})
 			if c.want == "" && err != nil || c.want != "" && (engine.Reason(err) == nil || engine.Reason(err).Cause.Name != c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if half, ok := factsOf[engine.HalfFacts](err, engine.HalfMade); ok && (!slices.Equal(half.Left, []string{path}) || half.Checkpoint == "") {
 				t.Errorf("%+v", half)
 			}
-			page, lerr := x.Checkpoints(context.Background(), x.call("s"), checkpoint.Filter{NoReads: true, Limit: 9})
+			page, lerr := x.call("s").Checkpoints(context.Background(), checkpoint.Filter{NoReads: true, Limit: 9})
 			must(t, lerr)
 			outcomes := map[string]checkpoint.Outcome{"": checkpoint.Committed, "half_made": checkpoint.Foreign}
 			outcome, known := outcomes[c.want]
@@ -625,7 +625,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 				t.Errorf("still half-way: %v", left)
 			}
 			d.store, d.load = nil, nil
-			_, err = x.Undo(context.Background(), x.through(d), engine.RestoreOptions{})
+			_, err = x.through(d).Undo(context.Background(), engine.RestoreOptions{})
 			if got, _, _ := d.plain(path); c.undo != "" && got != c.undo {
 				t.Errorf("undone: %q %v", got, err)
 			} else if c.undo == "" && err == nil {
@@ -652,14 +652,14 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 		x, d := edited(t, func(fs *config.FS) { fs.RequireApproval = true })
 		path, call := x.ws+"/held", x.through(d)
 		call.Approver = &asker{while: func() { c.while(x, d, path) }}
-		if _, err := x.Append(ctx, call, path, []byte("x"), engine.Rules{}); code(err) != c.want {
+		if _, err := call.Append(ctx, path, []byte("x"), engine.Rules{}); code(err) != c.want {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	x, d := edited(t, func(fs *config.FS) { fs.RequireApproval = true })
 	call := x.through(d)
 	call.Approver = &asker{while: func() { d.put(x.ws+"/plain", "typed\n") }}
-	if _, err := x.Delete(ctx, call, x.ws+"/plain", engine.DeleteOptions{}); err == nil {
+	if _, err := call.Delete(ctx, x.ws+"/plain", engine.DeleteOptions{}); err == nil {
 		t.Error("a file went that the editor has text of by now")
 	}
 	x.reads("plain", "disk\n")
@@ -668,7 +668,7 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	x.open()
 	x.write("e/f", "disk\n")
 	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
-	if _, err := x.Delete(ctx, call, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
+	if _, err := x.Begin(call).Delete(ctx, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
 		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
 	}
 	x.reads("e/f", "disk\n")
@@ -686,13 +686,13 @@ func TestOverlayHasNoMetadata(t *testing.T) {
 			ts[0].After.Meta = &guardfs.Metadata{Mode: 0o600, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 			return err
 		}
-		if _, err := x.ChangeFiles(ctx, x.call("s"), m); err != nil {
+		if _, err := x.call("s").ChangeFiles(ctx, m); err != nil {
 			t.Fatal(err)
 		}
 		d.put(path, "after\n")
 		x.write("plain", "other\n") // so that it is the editor's alone
 		was := x.looks()
-		done, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{KeepTimes: times})
+		done, err := x.through(d).Undo(ctx, engine.RestoreOptions{KeepTimes: times})
 		if err != nil || d.texts[path] != "disk\n" || x.looks() != was {
 			t.Fatalf("%q %v\n%s", d.texts[path], err, x.looks())
 		}
@@ -723,22 +723,22 @@ func TestOverlayIsNoChangeFromOutside(t *testing.T) {
 	c := x.through(d)
 	for turn, name := range []string{"held", "plain"} {
 		c.Turn = fmt.Sprint("t", turn)
-		x.BeginTurn(ctx, c)
-		if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: x.ws + "/" + name, Text: "after\n"}); err != nil {
+		c.BeginTurn(ctx)
+		if _, _, err := c.Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "after\n"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Turn = "t2"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	if n := x.externals(); n != 0 {
 		t.Errorf("%d changes from outside", n)
 	}
 	x.write("plain", "others\n")
 	c.Turn = "t3"
-	if x.BeginTurn(ctx, c); x.externals() != 1 {
+	if c.BeginTurn(ctx); x.externals() != 1 {
 		t.Errorf("%d changes from outside", x.externals())
 	}
-	shown, _, _, err := x.Compare(ctx, c, checkpoint.Restore{Turn: "t0"}, true)
+	shown, _, _, err := c.Compare(ctx, checkpoint.Restore{Turn: "t0"}, true)
 	must(t, err)
 	for _, s := range shown {
 		if s.Path == x.ws+"/held" && (!strings.Contains(s.Diff, "-buffer\n+after\n") || strings.Contains(s.Diff, "disk")) {
@@ -762,12 +762,12 @@ func TestOverlayKilled(t *testing.T) {
 			return errors.New("killed")
 		}
 		path := x.ws + "/held"
-		x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"}) //nolint:errcheck // nobody hears of it
+		x.through(d).Write(ctx, engine.WriteArgs{Path: path, Text: "after\n"}) //nolint:errcheck // nobody hears of it
 		x.Close()
 		must(t, os.Chmod(data, 0o700))
 		x.data, d.store = data, nil
 		x.open()
-		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{}); err != nil || d.texts[path] != "buffer\n" {
+		if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil || d.texts[path] != "buffer\n" {
 			t.Errorf("taken %v: %q %v", taken, d.texts[path], err)
 		}
 		x.reads("held", "buffer\n")
@@ -787,7 +787,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	if got, err := x.seen(x.through(d), path); err != nil || !strings.HasPrefix(got, "caf\xe9") {
 		t.Errorf("%q %v", got, err)
 	}
-	if _, _, err := x.Edit(ctx, x.through(d), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
+	if _, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
 		t.Error(err)
 	}
 	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
@@ -796,7 +796,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	if _, err := x.seen(x.through(d), path); !engine.ClientFailed.In(err) {
 		t.Error(err)
 	}
-	if _, err := x.Append(ctx, x.through(d), path, []byte("x"), engine.Rules{}); !engine.ClientFailed.In(err) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
+	if _, err := x.through(d).Append(ctx, path, []byte("x"), engine.Rules{}); !engine.ClientFailed.In(err) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
 		t.Errorf("%v\n%s", err, x.looks())
 	}
 }
@@ -852,16 +852,16 @@ func TestOverlayNeverMixes(t *testing.T) {
 				continue
 			case 4:
 				want = text + mark
-				_, err = x.Append(ctx, c, path, []byte(mark), engine.Rules{})
+				_, err = c.Append(ctx, path, []byte(mark), engine.Rules{})
 			case 5:
 				want = mark
-				_, _, err = x.Write(ctx, c, engine.WriteArgs{Path: path, Text: mark, Rules: engine.Rules{Meant: true}})
+				_, _, err = c.Write(ctx, engine.WriteArgs{Path: path, Text: mark, Rules: engine.Rules{Meant: true}})
 			case 6:
 				want = mark + text
 				first := text[:min(len(text), 2)]
-				_, _, err = x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: first, New: mark + first}}, Rules: engine.Rules{Meant: true}})
+				_, _, err = c.Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: first, New: mark + first}}, Rules: engine.Rules{Meant: true}})
 			case 7:
-				_, err = x.Undo(ctx, c, engine.RestoreOptions{})
+				_, err = c.Undo(ctx, engine.RestoreOptions{})
 			}
 			now := disk()
 			switch {
@@ -902,13 +902,14 @@ func TestOverlayWithinAScope(t *testing.T) {
 	x, d := edited(t, nil)
 	c := x.through(d)
 	c.Scope = &engine.Scope{Readable: []string{x.ws + "/d"}}
+	x.Begin(c)
 	for _, name := range []string{"held", "new", "d/held"} {
-		_, serr := x.Stat(ctx, c, x.ws+"/"+name, true)
+		_, serr := c.Stat(ctx, x.ws+"/"+name, true)
 		got, err := x.seen(c, x.ws+"/"+name)
 		if name == "d/held" && (err != nil || serr != nil || got != "buffer\n") || name != "d/held" && (code(err) != engine.CodePathDenied || code(serr) != engine.CodePathDenied) {
 			t.Errorf("%s: %q %v %v", name, got, err, serr)
 		}
-		_, err = x.Append(ctx, c, x.ws+"/"+name, []byte("x"), engine.Rules{})
+		_, err = c.Append(ctx, x.ws+"/"+name, []byte("x"), engine.Rules{})
 		if code(err) != engine.CodePathDenied {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -927,17 +928,17 @@ func TestOverlayByItsTrueName(t *testing.T) {
 		if got, err := x.seen(x.through(d), x.ws+"/"+name); err != nil || got != "buffer\n" {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
-		if e, err := x.Stat(ctx, x.through(d), x.ws+"/"+name, true); err != nil || !e.Unsaved {
+		if e, err := x.through(d).Stat(ctx, x.ws+"/"+name, true); err != nil || !e.Unsaved {
 			t.Errorf("%s: %+v %v", name, e, err)
 		}
 	}
-	if e, err := x.Stat(ctx, x.through(d), x.ws+"/as", false); err != nil || e.Unsaved || e.Target != "held" {
+	if e, err := x.through(d).Stat(ctx, x.ws+"/as", false); err != nil || e.Unsaved || e.Target != "held" {
 		t.Errorf("%+v %v", e, err)
 	}
-	if _, err := x.Append(ctx, x.through(d), x.ws+"/to/held", []byte("x"), engine.Rules{}); err != nil || d.texts[x.ws+"/d/held"] != "buffer\nx" {
+	if _, err := x.through(d).Append(ctx, x.ws+"/to/held", []byte("x"), engine.Rules{}); err != nil || d.texts[x.ws+"/d/held"] != "buffer\nx" {
 		t.Errorf("%q %v", d.texts, err)
 	}
-	if _, err := x.Append(ctx, x.through(d), x.ws+"/as", []byte("x"), engine.Rules{}); code(err) != engine.CodeSymlinkRefused {
+	if _, err := x.through(d).Append(ctx, x.ws+"/as", []byte("x"), engine.Rules{}); code(err) != engine.CodeSymlinkRefused {
 		t.Errorf("%v", err)
 	}
 }
@@ -1012,18 +1013,18 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 					if _, err := x.seen(c, path); err != nil {
 						t.Fatal(err)
 					}
-					if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: "eins\nzwei", Rules: engine.Rules{Meant: true}}); err != nil || s.stores != 1 {
+					if _, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: "eins\nzwei", Rules: engine.Rules{Meant: true}}); err != nil || s.stores != 1 {
 						t.Fatal(err, s.stores)
 					}
 					after, _ := os.ReadFile(path)
 					if !client {
 						c = x.call("s")
 					}
-					if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+					if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 						t.Fatal(err)
 					}
 					x.reads("f", was)
-					if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+					if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
 						t.Fatal(err)
 					}
 					if got, _ := os.ReadFile(path); !final && name != "mixed" && !bytes.Equal(got, after) {
@@ -1049,7 +1050,7 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 			c.Turn = "t"
 			for _, text := range []string{"2\n", "3\n\n", "", "4\n"} {
 				for _, name := range []string{"/f", "/g"} {
-					if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: x.ws + name, Text: text, Rules: engine.Rules{Meant: true}}); err != nil {
+					if _, _, err := c.Write(ctx, engine.WriteArgs{Path: x.ws + name, Text: text, Rules: engine.Rules{Meant: true}}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -1057,13 +1058,13 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 			if !client {
 				c.Overlay = nil
 			}
-			if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
+			if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			x.reads("f", was)
 			x.reads("g", was)
 			for range 9 { // the rewind, and the eight
-				if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+				if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
@@ -1084,39 +1085,39 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 	}
 	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
 		"delete": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Delete(ctx, c, path, engine.DeleteOptions{}))
+			return ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
 		},
 		"delete the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Delete(ctx, c, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
+			return ignore(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
 		},
 		"move": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Move(ctx, c, engine.MoveArgs{From: path, To: x.ws + "/to"}))
+			return ignore(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
 		},
 		"move over": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
+			return ignore(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
 		},
 		"move the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Move(ctx, c, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
+			return ignore(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
 		},
 		"copy": func(x *tree, c *engine.Call, path string) error {
 			was, _ := os.ReadFile(path)
-			err := ignore(x.Copy(ctx, c, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
+			err := ignore(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
 			if got, _ := os.ReadFile(x.ws + "/copy/f"); string(got) != string(was) {
 				err = errors.New("not the same bytes")
 			}
 			return err
 		},
 		"remove": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Next: removal}))
+			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: removal}))
 		},
 		"several": func(x *tree, c *engine.Call, _ string) error {
-			return ignore(x.ChangeFiles(ctx, c, x.becomes("x\n", "d/f", "plain", "new")))
+			return ignore(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
 		},
 		"bytes": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.Append(ctx, c, path, []byte("\xff"), engine.Rules{}))
+			return ignore(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
 		},
 		"metadata": func(x *tree, c *engine.Call, path string) error {
-			return ignore(x.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
 				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
 				return nil
 			}}))
@@ -1163,7 +1164,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 					if what == "bytes" { // which the client can't read
 						c.Overlay = nil
 					}
-					if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != was && what != "delete the directory" && what != "move over" {
+					if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was && what != "delete the directory" && what != "move over" {
 						t.Errorf("undone: %v\n%s\nwas\n%s", err, x.looks(), was)
 					}
 				})
@@ -1182,17 +1183,17 @@ func TestOverlayOfNothing(t *testing.T) {
 			x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
 			d := &editor{load: load, store: (&saver{}).Store}
 			for _, text := range []string{"one\n", "two\n"} { // its own change counts as seen
-				if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/" + name, Text: text, Rules: engine.Rules{Parents: true}}); err != nil {
+				if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: text, Rules: engine.Rules{Parents: true}}); err != nil {
 					t.Errorf("%s, %s: %v", what, name, err)
 				}
 				x.reads(name, text)
 			}
-			_, _, err := x.Edit(ctx, x.through(d), engine.EditArgs{Path: x.ws + "/" + name, Edits: []edit.Edit{{Old: "two", New: "3"}}})
+			_, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: x.ws + "/" + name, Edits: []edit.Edit{{Old: "two", New: "3"}}})
 			if err != nil {
 				t.Errorf("%s, %s: %v", what, name, err)
 			}
 			d.load = func(context.Context, string) (string, bool, error) { return "typed\n", true, nil }
-			if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/z/other", Text: "x\n", Rules: engine.Rules{Parents: true}}); !engine.UnsavedText.In(err) {
+			if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/z/other", Text: "x\n", Rules: engine.Rules{Parents: true}}); !engine.UnsavedText.In(err) {
 				t.Errorf("%s: over text that nobody saved: %v", what, err)
 			}
 		}

@@ -55,6 +55,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
@@ -77,20 +78,15 @@ type Options struct {
 	Calls      guardfs.Calls // on the tree: see guardfs.Options
 }
 
-// Engine is one policy, one audit record and one checkpoint history over the agent's tree.
+// Engine is one policy, one audit record and one checkpoint history over the agent's tree. It opens and
+// holds all that calls need; a [Call] works with it.
 type Engine struct {
-	*shared
-	fs    *guardfs.FS
-	judge guardfs.Judge // of fs
-	whole *Engine       // the engine itself, where this one is under the scope of a call
-}
-
-// shared is the part of an engine that the engines under scopes have in common with it.
-type shared struct {
 	opened
 
 	cfg         config.FS
-	trash       *guardfs.FS // sees the directories of the trash, and nothing else
+	tree        *guardfs.FS   // the agent's, under the rules alone
+	rules       guardfs.Judge // of tree
+	trash       *guardfs.FS   // sees the directories of the trash, and nothing else
 	journal     *guardfs.Journal
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
@@ -119,13 +115,12 @@ type shared struct {
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
 // readies the tree; readers it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
-	e := &Engine{judge: o.Judge, shared: &shared{
-		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
+	e := &Engine{
+		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
 		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
-	}}
-	e.whole = e
+	}
 	e.dataDir, e.place.Calls = o.DataDir, o.Calls
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
@@ -140,7 +135,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}()
 	e.journal = guardfs.OpenJournal(filepath.Join(o.DataDir, journalName))
-	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
+	if e.tree, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
 		Journal: e.journal, Underway: e.underway, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
@@ -148,7 +143,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		Journal: e.journal, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
-	if e.mayHang = e.fs.MayHang; o.Calls != nil {
+	if e.mayHang = e.tree.MayHang; o.Calls != nil {
 		e.mayHang = func() bool { return true }
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
@@ -157,7 +152,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
-	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude, e.fs.Canonical); err != nil {
+	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude, e.tree.Canonical); err != nil {
 		return nil, err
 	}
 	if e.cfg.TrackReads {
@@ -174,7 +169,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
-	return e, e.recover(context.Background(), until)
+	return e, e.own().recover(context.Background(), until)
 }
 
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
@@ -190,7 +185,7 @@ func (e *Engine) Close() error {
 	if e.checkpoints != nil {
 		errs = append(errs, e.checkpoints.Close())
 	}
-	for _, f := range []*guardfs.FS{e.fs, e.trash} {
+	for _, f := range []*guardfs.FS{e.tree, e.trash} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -203,9 +198,10 @@ func (e *Engine) Close() error {
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk" or "best_effort".
-func (e *Engine) Containment() string { return e.fs.Containment() }
+func (e *Engine) Containment() string { return e.tree.Containment() }
 
-// Call is one call on its way through a chain, and what is to be recorded of it.
+// Call is one call on its way through a chain, and what is to be recorded of it. Its methods work only while [Do]
+// carries it out: outside of that it has no engine.
 type Call struct {
 	ID, Principal, Session, Turn string
 	Dialect, Tool                string
@@ -215,8 +211,12 @@ type Call struct {
 	ByUser bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace  Trace
 
-	in    *visit // while Do carries it out
-	begun bool   // it has begun a change, so that its outcome is one
+	*Engine               // while Do carries the call out, as all that follows
+	fs      *guardfs.FS   // the agent's tree, as the call may see it
+	judge   guardfs.Judge // of fs
+	chain   *policyCache  // what the policy chain was asked; nil without a chain
+	stage   *atomic.Int32 // see begin
+	changed bool          // it has begun a change, so that its outcome is one
 }
 
 // Trace holds the fields of the audit record of a call, besides its outcome. The chains fill it.
@@ -255,7 +255,7 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 			r.Rule, r.Decision = policy.RuleChain, "denied"
 		}
 	}
-	if c.begun {
+	if c.changed {
 		return e.log.AppendChange(r)
 	}
 	if outcome != outcomeOK || c.Trace.Missing { // the caller may have made the names up
@@ -333,12 +333,12 @@ type Policies func(mode string, policies []string) (policy.Chain, error)
 type Root struct {
 	Only      string // nothing outside of this directory may be touched; "": the configuration says it
 	MayBeGone bool   // open although workspace_root can't be searched
-	Place
+	Location
 }
 
-// Place is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
+// Location is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
 // all other paths are of there, and Protect is not asked for, which names what is here.
-type Place struct {
+type Location struct {
 	Calls guardfs.Calls // see guardfs.Options
 	Where string        // what it is called in the audit log; "": not at all
 	End   func() error  // what is called when the engine has been closed; may be nil
@@ -347,7 +347,7 @@ type Place struct {
 // opened holds the parts that Open adds to an engine over its rules.
 type opened struct {
 	dataDir string
-	place   Place
+	place   Location
 	root    string      // nothing outside may be touched, whatever the allow list says; or ""
 	free    *guardfs.FS // for the policy's own looks; no call has it
 	tools   policy.Tools
@@ -357,8 +357,6 @@ type opened struct {
 	start   start
 
 	chain policy.Chain // nil: none is asked
-
-	recorded bool // what does not come by Do is refused; tests over OpenOver call the chains alone
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store,
@@ -368,7 +366,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	o := opened{recorded: true, root: h.Root.Only, place: h.Root.Place}
+	o := opened{root: h.Root.Only, place: h.Root.Location}
 	o.tools = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny, cfg.Tools.FS.ReadOnly)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
@@ -491,8 +489,8 @@ func (e *Engine) Config() config.FS { return e.cfg }
 
 func (e *Engine) Logger() *slog.Logger { return e.logger }
 
-// Place is where the files are.
-func (e *Engine) Place() Place { return e.place }
+// Location is where the files are.
+func (e *Engine) Location() Location { return e.place }
 
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }
@@ -514,7 +512,7 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
-// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others:
+// PolicyOf is the policy that Open would make of cfg, for a caller that has others hold it:
 // the judge, and which names are asked about when they change, nil for none, for one look at them.
 // free must be closed after the last use of the judge.
 func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
@@ -524,7 +522,7 @@ func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	}
 	free, judge, classes, err := newPolicy(cfg, &h)
 	if cfg.ProtectExec != "allow" {
-		e, known := Engine{shared: &shared{classes: classes}}, map[string][]string{}
+		e, known := Engine{classes: classes}, map[string][]string{}
 		e.free = free
 		e.search.of(h.GitUser)
 		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
@@ -573,7 +571,7 @@ func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Cla
 		if p == "" {
 			continue
 		}
-		// Whoever can replace a link among these names decides what the next start reads.
+		// A process that can replace a link among these names decides what the next start reads.
 		for _, name := range guardfs.Names(p) {
 			o.Protected = append(o.Protected,
 				policy.Protected{Path: name, Why: "our own data, configuration or program"})
@@ -698,7 +696,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 }
 
 // Close closes the store. An error is logged, not returned: every change was confirmed when it was
-// saved, so whoever heard of an error would take for lost what is not.
+// saved, so an error would tell of a loss that there is not.
 func (s *checkpointStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -754,7 +752,7 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
 
-// Alive tells whether the operation of a tag is being carried out: whoever does that holds a lock.
+// Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.
 func Alive(dataDir string) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
@@ -797,18 +795,13 @@ func excludes(globs []string, canonical func(string) string) (func(string) bool,
 }
 
 // scope gives the part of the history that the call's session may see.
-func (e *Engine) scope(c *Call) checkpoint.Scope {
+func (c *Call) scope() checkpoint.Scope {
 	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: true}
 }
 
 // Checkpoints lists what the call's session may see. f.Session picks one of those sessions.
-func (e *Engine) Checkpoints(ctx context.Context, c *Call,
-	f checkpoint.Filter) (checkpoint.Page, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return checkpoint.Page{}, err
-	}
-	db, err := e.checkpoints.open()
+func (c *Call) Checkpoints(ctx context.Context, f checkpoint.Filter) (checkpoint.Page, error) {
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return checkpoint.Page{}, err
 	}
@@ -835,24 +828,23 @@ func namesOf(p string, canonical func(string) string) []string {
 
 // Names gives the names of a path that today's policy lets be read. Of any other it is only the path as
 // spelled, because where it leads must not be told.
-func (e *Engine) Names(c *Call, path string) []string {
-	names := namesOf(path, e.fs.Canonical)
-	if e.Denies(c, names[0]) {
+func (c *Call) Names(path string) []string {
+	names := namesOf(path, c.fs.Canonical)
+	if c.Denies(names[0]) {
 		return names[:1]
 	}
 	return names
 }
 
 // Denies says whether today's policy keeps path from being read, and so from being named.
-func (e *Engine) Denies(c *Call, path string) bool {
-	e, err := e.begun(c)
-	return err != nil || e.denied(path) != nil
+func (c *Call) Denies(path string) bool {
+	return c.denied(path) != nil
 }
 
 // denied is policy's refusal to let path be looked at; nil when it lets it. A link counts for
 // itself, wherever it leads: it can be taken back, as it could be made.
-func (e *Engine) denied(path string) error {
-	_, _, err := e.fs.Lstat(path)
+func (c *Call) denied(path string) error {
+	_, _, err := c.fs.Lstat(path)
 	if _, no := errors.AsType[*policy.Denied](err); no {
 		return err
 	}
@@ -860,17 +852,12 @@ func (e *Engine) denied(path string) error {
 }
 
 // Checkpoint finds one checkpoint that the call's session may see.
-func (e *Engine) Checkpoint(ctx context.Context, c *Call,
-	id checkpoint.ID) (*checkpoint.Checkpoint, error) {
-	e, err := e.begun(c)
+func (c *Call) Checkpoint(ctx context.Context, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.checkpoints.open()
-	if err != nil {
-		return nil, err
-	}
-	return db.Get(ctx, id, e.scope(c))
+	return db.Get(ctx, id, c.scope())
 }
 
 // Workspaces gives each principal, or each session of it, a directory of its own. The operator has
@@ -957,11 +944,11 @@ func (w *Workspaces) Make(ctx context.Context, c *Call, home string) error {
 	if !w.Lazy() {
 		return nil
 	}
-	_, err := w.e.Stat(ctx, c, home, true)
+	_, err := c.Stat(ctx, home, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		asked := c.Approver
 		c.Approver = approval.Yes("tools.jettson.workspaces")
-		_, err = w.e.Mkdir(ctx, c, MkdirArgs{Path: home, Exists: true})
+		_, err = c.Mkdir(ctx, MkdirArgs{Path: home, Exists: true})
 		c.Approver = asked
 	}
 	return err
@@ -1005,16 +992,19 @@ func (w *Workspaces) Sweep(ctx context.Context, c Call) error {
 
 func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 	c.Approver = approval.Yes("tools.jettson.per_session")
-	return w.e.Do(ctx, &c, Operation{Changes: true,
-		Run: func(ctx context.Context) error {
-			_, err := w.e.Delete(ctx, &c, dir, DeleteOptions{Recursive: true})
+	_, err := Do(ctx, w.e, &c, Operation[struct{}, *dialect.Object]{Changes: true,
+		Run: func(ctx context.Context, _ struct{}) (*dialect.Object, error) {
+			_, err := c.Delete(ctx, dir, DeleteOptions{Recursive: true})
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil
+				err = nil
 			}
-			return err
+			return &dialect.Object{}, err
 		},
-		Refuse: func(context.Context, error) string { return "" }, // nobody is there to be refused
+		Refuse: func(context.Context, *Call, struct{}, *Refusal) (*dialect.Object, string) {
+			return nil, "" // nobody is there to be refused
+		},
 	})
+	return err
 }
 
 // A change of our own files is on record like a call, under this name in the place of a
@@ -1086,7 +1076,7 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 	})
 }
 
-// start is what is on record of the program that has the engine: its name and version, and the
+// start holds the fields of the start record of a program: its name and version, and the
 // configuration that holds.
 type start struct{ program, policy string }
 

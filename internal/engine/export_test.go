@@ -27,9 +27,18 @@ type Files struct {
 	Next       func([]*Target) error
 }
 
+// Begin gives a call what Do gives it, for tests that use its methods alone.
+func (e *Engine) Begin(c *Call) *Call {
+	c.Engine, c.stage = e, new(atomic.Int32)
+	if err := c.open(context.Background()); err != nil {
+		panic(err)
+	}
+	return c
+}
+
 // ChangeFiles carries it out, whatever was read of the files.
-func (e *Engine) ChangeFiles(ctx context.Context, c *Call, f Files) (*Done, error) {
-	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+func (c *Call) ChangeFiles(ctx context.Context, f Files) (*Done, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		if err := checkPlaces(f.Paths); err != nil {
 			return nil, err
 		}
@@ -95,7 +104,7 @@ func (e *Engine) SetLockWait(d time.Duration) { e.lockWait = d }
 
 // Recover brings to an end what others have left half-way.
 func (e *Engine) Recover(ctx context.Context) error {
-	return e.recover(ctx, time.Now().Add(e.lockWait))
+	return e.own().recover(ctx, time.Now().Add(e.lockWait))
 }
 
 // AtHome has the engine count as one whose calls are made by this machine.
@@ -116,7 +125,7 @@ func (e *Engine) RecoverBy(ctx context.Context, rule string) error {
 			o.steps = append(o.steps, record{N: 1 << 20, Do: Put, Path: o.steps[0].Path + "-", Dir: o.steps[0].Dir})
 		}
 		for i := range o.steps {
-			if at, _ := e.placeOf(o.steps[i].Path); at != nil && rule == "asafter" { // what is like it counts as it
+			if at, _ := e.own().placeOf(o.steps[i].Path); at != nil && rule == "asafter" { // what is like it counts as it
 				after := o.steps[i].After
 				after.ID = idAt(at)
 				if is, _, _ := after.is(at); is {
@@ -125,7 +134,7 @@ func (e *Engine) RecoverBy(ctx context.Context, rule string) error {
 				at.Close()
 			}
 		}
-		err = errors.Join(err, e.recoverOp(ctx, o, time.Now().Add(e.lockWait)))
+		err = errors.Join(err, e.own().recoverOp(ctx, o, time.Now().Add(e.lockWait)))
 	}
 	return err
 }
@@ -135,6 +144,13 @@ func WithoutOpLock() (back func()) {
 	was, n := opKey, atomic.Int64{}
 	opKey = func(tag string) string { return fmt.Sprint(was(tag), n.Add(1)) }
 	return func() { opKey = was }
+}
+
+// WithoutHold has nobody look into a tree while it has a name of ours, until back is called.
+func WithoutHold() (back func()) {
+	was := lookIntoHeld
+	lookIntoHeld = func(*Engine, context.Context, *Move, string) error { return nil }
+	return func() { lookIntoHeld = was }
 }
 
 func (e *Engine) tagOf(ctx context.Context, id checkpoint.ID) string {
@@ -163,7 +179,7 @@ func (e *Engine) OpFree(ctx context.Context, id checkpoint.ID) bool {
 
 // LockKey is the lock of a path.
 func (e *Engine) LockKey(path string) string {
-	place, err := e.fs.Entry(path)
+	place, err := e.tree.Entry(path)
 	if err != nil {
 		panic(err)
 	}
@@ -172,8 +188,8 @@ func (e *Engine) LockKey(path string) string {
 }
 
 // RestoreAfter restores what a checkpoint holds, after something else has happened to the store.
-func (e *Engine) RestoreAfter(ctx context.Context, c *Call, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+func (c *Call) RestoreAfter(ctx context.Context, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
+	return c.runRestore(ctx, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
 		if err == nil {
 			err = then(db)

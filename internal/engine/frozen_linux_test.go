@@ -72,7 +72,7 @@ func TestFrozenFileSystem(t *testing.T) {
 	const short = 20 * time.Millisecond
 	do := func(most time.Duration, run func(ctx context.Context, c *engine.Call) error) error {
 		c, refused := x.call("s"), error(nil)
-		err := x.Do(t.Context(), c, engine.Operation{Changes: true, Time: most,
+		err := do(t.Context(), x.Engine, c, operation{Changes: true, Time: most,
 			Run:    func(ctx context.Context) error { return run(ctx, c) },
 			Refuse: func(_ context.Context, err error) string { refused = err; return "refused" }})
 		return errors.Join(err, refused)
@@ -80,22 +80,22 @@ func TestFrozenFileSystem(t *testing.T) {
 	file := at + "/f.txt"
 	ops := map[string]func(ctx context.Context, c *engine.Call) error{
 		"read": func(ctx context.Context, c *engine.Call) error {
-			return x.Read(ctx, c, file, func(context.Context, *engine.Source) (*engine.Sight, error) { return nil, nil })
+			return c.Read(ctx, file, func(context.Context, *engine.Source) (*engine.ReadRecord, error) { return nil, nil })
 		},
 		"write": func(ctx context.Context, c *engine.Call) error {
-			_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: file, Text: "x"})
+			_, _, err := c.Write(ctx, engine.WriteArgs{Path: file, Text: "x"})
 			return err
 		},
 		"stat": func(ctx context.Context, c *engine.Call) error {
-			_, err := x.Stat(ctx, c, file, true)
+			_, err := c.Stat(ctx, file, true)
 			return err
 		},
 		"list": func(ctx context.Context, c *engine.Call) error {
-			_, err := x.List(ctx, c, at)
+			_, err := c.List(ctx, at)
 			return err
 		},
 		"search": func(ctx context.Context, c *engine.Call) error {
-			_, err := x.Files(ctx, c, at, grep.GlobQuery{Pattern: "**"})
+			_, err := c.Files(ctx, at, grep.GlobQuery{Pattern: "**"})
 			return err
 		},
 	}
@@ -110,7 +110,7 @@ func TestFrozenFileSystem(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := do(time.Minute, func(ctx context.Context, c *engine.Call) error {
-			_, err := x.Files(ctx, c, x.ws, grep.GlobQuery{Pattern: "**"}) // a mount is passed over
+			_, err := c.Files(ctx, x.ws, grep.GlobQuery{Pattern: "**"}) // a mount is passed over
 			return err
 		}); err != nil {
 			t.Errorf("elsewhere, after %s: %v", name, err)

@@ -180,7 +180,7 @@ func TestDigestOfATouchedFile(t *testing.T) {
 	if p.Digest(&Call{}) != was {
 		t.Error("a touched file is another plan")
 	}
-	if p.adds(&Plan{Steps: []Step{step("put /f -file"), step("put /g")}}) || !p.adds(&Plan{Steps: []Step{step("put /g")}}) {
+	if p.exceeds(&Plan{Steps: []Step{step("put /f -file"), step("put /g")}}) || !p.exceeds(&Plan{Steps: []Step{step("put /g")}}) {
 		t.Error(fmt.Sprint("adds: ", p.Paths()))
 	}
 }
@@ -202,13 +202,13 @@ func TestALockThatIsHeld(t *testing.T) {
 	e.lockWait = 50 * time.Millisecond
 	file := filepath.Join(root, "f")
 	change := func() error {
-		_, err := e.ChangeFiles(context.Background(), &Call{Tool: "Write", Session: "secret"}, Files{Paths: []string{file}, Next: func(ts []*Target) error {
+		_, err := e.Begin(&Call{Tool: "Write", Session: "secret"}).ChangeFiles(context.Background(), Files{Paths: []string{file}, Next: func(ts []*Target) error {
 			ts[0].After = After{Kind: guardfs.KindFile, Content: []byte("x")}
 			return nil
 		}})
 		return err
 	}
-	place, err := e.fs.Entry(file)
+	place, err := e.tree.Entry(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,8 +283,7 @@ func TestTimeFor(t *testing.T) {
 		{true, true, "", 3 * time.Minute}, {true, false, "", time.Minute},
 		{false, true, "", time.Minute}, {false, true, approval.TierAsk, 3 * time.Minute},
 	} {
-		e := &Engine{shared: &shared{cfg: config.FS{RequireApproval: c.asked,
-			ApprovalTimeout: config.Duration(2 * time.Minute)}}}
+		e := &Engine{cfg: config.FS{RequireApproval: c.asked, ApprovalTimeout: config.Duration(2 * time.Minute)}}
 		if got := e.TimeFor(c.changes, c.tier); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
@@ -381,7 +380,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {
-		kept, err := Kept(t.Context(), dir, Place{}, remove)
+		kept, err := Kept(t.Context(), dir, Location{}, remove)
 		if err != nil {
 			t.Fatal(err)
 		}

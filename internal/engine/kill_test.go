@@ -303,7 +303,7 @@ var makings = map[string]struct {
 	run func(e *engine.Engine, ws string) error
 }{
 	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		_, err := e.ChangeFiles(ctx, maker(), engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: func(ts []*engine.Target) error {
+		_, err := maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 			return nil
 		}})
@@ -311,7 +311,7 @@ var makings = map[string]struct {
 	}},
 	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
 		a := engine.MkdirArgs{Path: ws + "/x/y/z", Rules: engine.Rules{Parents: true}}
-		_, err := e.Mkdir(ctx, maker(), a)
+		_, err := maker(e).Mkdir(ctx, a)
 		return err
 	}},
 	"move a tree": {func(x *tree) {
@@ -319,21 +319,21 @@ var makings = map[string]struct {
 		x.write("d/g", "g\n")
 	}, func(e *engine.Engine, ws string) error {
 		a := engine.MoveArgs{From: ws + "/d", To: ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		_, err := e.Move(ctx, maker(), a)
+		_, err := maker(e).Move(ctx, a)
 		return err
 	}},
 	"move a tree back": {func(x *tree) {
 		x.write("d/a/f", "f\n")
-		_, err := x.Move(ctx, maker(), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
+		_, err := maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
 		must(x.t, err)
 	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"take back": {func(x *tree) {
 		x.put("s", "x/y/z/f", "new\n")
 	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"bring back what is parked": {func(x *tree) {
@@ -342,19 +342,19 @@ var makings = map[string]struct {
 		x.remove("u/v/t")
 		must(x.t, os.RemoveAll(x.ws+"/u"))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"take back a run": {func(x *tree) { x.run() }, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"bring back a run": {func(x *tree) {
 		x.run()
-		_, err := x.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(x.Engine).Undo(ctx, engine.RestoreOptions{})
 		must(x.t, err)
 	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Redo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Redo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"trade places": {func(x *tree) { x.trade() }, rewind},
@@ -362,37 +362,37 @@ var makings = map[string]struct {
 		x.trade()
 		must(x.t, rewind(x.Engine, x.ws))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	}},
 	"delete a tree": {func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
 	}, func(e *engine.Engine, ws string) error {
-		_, err := e.Delete(ctx, maker(), ws+"/t", engine.DeleteOptions{Recursive: true})
+		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
 		return err
 	}},
 	"delete directories alone": {func(x *tree) {
 		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
 	}, func(e *engine.Engine, ws string) error {
-		_, err := e.Delete(ctx, maker(), ws+"/t", engine.DeleteOptions{Recursive: true})
+		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
 		return err
 	}},
 }
 
 func rewind(e *engine.Engine, _ string) error {
-	_, err := e.Restore(ctx, maker(), rewindTo("t"), engine.RestoreOptions{})
+	_, err := maker(e).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 	return err
 }
 
-func maker() *engine.Call {
-	return &engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"}
+func maker(e *engine.Engine) *engine.Call {
+	return e.Begin(&engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"})
 }
 
 // remove deletes a tree by way of the engine.
 func (x *tree) remove(name string) {
 	x.t.Helper()
-	_, err := x.Delete(ctx, x.call("s"), x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+	_, err := x.call("s").Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 	must(x.t, err)
 }
 
@@ -542,19 +542,19 @@ func (k *killedMaking) use(dir string, n int64) (theirs, others string) {
 
 // copyings are copies of what the store can't hold, and what takes one back.
 var copyings = map[string]func(e *engine.Engine, ws string) error{
-	"copy large": func(e *engine.Engine, ws string) error { return copyLarge(ctx, e, maker(), ws) },
+	"copy large": func(e *engine.Engine, ws string) error { return copyLarge(ctx, maker(e), ws) },
 	"copy large over": func(e *engine.Engine, ws string) error {
-		_, err := e.Copy(ctx, maker(), engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true})
+		_, err := maker(e).Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true})
 		return err
 	},
 	"copy large back": func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	},
 }
 
-func copyLarge(ctx context.Context, e *engine.Engine, c *engine.Call, ws string) error {
-	_, err := e.Copy(ctx, c, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}})
+func copyLarge(ctx context.Context, c *engine.Call, ws string) error {
+	_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}})
 	return err
 }
 
@@ -613,15 +613,15 @@ var mine = strings.Repeat("mine, a line\n", 700)
 // appendings are appends in place, and what takes them back.
 var appendings = map[string]func(e *engine.Engine, ws string) error{
 	"append": func(e *engine.Engine, ws string) error {
-		_, err := e.Append(ctx, maker(), ws+"/large", []byte(mine), engine.Rules{})
+		_, err := maker(e).Append(ctx, ws+"/large", []byte(mine), engine.Rules{})
 		return err
 	},
 	"cut the tail": func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	},
 	"append again": func(e *engine.Engine, _ string) error {
-		_, err := e.Redo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Redo(ctx, engine.RestoreOptions{})
 		return err
 	},
 }
@@ -672,11 +672,11 @@ func TestKilledAppending(t *testing.T) {
 // parkings are a deletion that parks, and its undo.
 var parkings = map[string]func(e *engine.Engine, ws string) error{
 	"park": func(e *engine.Engine, ws string) error {
-		_, err := e.Delete(ctx, maker(), ws+"/t", engine.DeleteOptions{Recursive: true})
+		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
 		return err
 	},
 	"bring back": func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 		return err
 	},
 }
@@ -707,14 +707,14 @@ func TestKilledParking(t *testing.T) {
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
 				x.open()
 				defer x.Close()
-				page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 				must(t, err)
 				there := x.looks() == whole
 				files, _ := x.trashed()
 				switch {
 				case there && len(files) == 0 && len(page.Entries) == 0:
 				case !there && len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0]:
-					_, err := x.Untrash(ctx, x.call("s"), page.Entries[0].ID, false)
+					_, err := x.call("s").Untrash(ctx, page.Entries[0].ID, false)
 					if err != nil || x.looks() != whole {
 						t.Fatalf("call %d: coming back: %v\n%s", n, err, x.looks())
 					}
@@ -825,21 +825,21 @@ var passages = map[string]struct {
 	}},
 	"directories": {[]string{"f"}, func(x *tree) error {
 		a := engine.MkdirArgs{Path: x.ws + "/x/y", Rules: engine.Rules{Parents: true}}
-		_, err := x.Mkdir(ctx, x.call("s"), a)
+		_, err := x.call("s").Mkdir(ctx, a)
 		return err
 	}},
 	"a tree moves": {[]string{"d/b/c", "e", "d/a"}, func(x *tree) error {
 		a := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		_, err := x.Move(ctx, x.call("s"), a)
+		_, err := x.call("s").Move(ctx, a)
 		return err
 	}},
 	"a file moves over another": {[]string{"e", "d/f"}, func(x *tree) error {
 		a := engine.MoveArgs{From: x.ws + "/d/f", To: x.ws + "/e", Overwrite: true}
-		_, err := x.Move(ctx, x.call("s"), a)
+		_, err := x.call("s").Move(ctx, a)
 		return err
 	}},
 	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
-		_, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
+		_, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 		return err
 	}},
 }
@@ -901,7 +901,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			c := x.call("s")
 			c.Run = 7
 			change := func(path, content string) {
-				_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
+				_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
 					ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 					return nil
 				}})
@@ -912,15 +912,15 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			change("/edited.txt", "first\n")
 			change("/edited.txt", "new\n")
 			change("/made/new.txt", "new\n")
-			_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
+			_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
 				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
 					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
 					return nil
 				}})
 			must(t, err)
 			changed := x.looks()
-			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Engine).Undo, (*engine.Engine).Redo,
+			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
+				(*engine.Call).Undo, (*engine.Call).Redo,
 			}
 			from, to := changed, old
 			history := x.keep()
@@ -928,7 +928,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				history.fault()
 				var kept []engine.Blocked
 				call, err := system.fail(n, bad, func() error {
-					done, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+					done, err := steps[0](x.call("s"), ctx, engine.RestoreOptions{})
 					if err == nil {
 						kept = done.Kept
 					}
@@ -1019,11 +1019,11 @@ func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, sy
 				x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
 				traded = x.looks()
 			}
-			if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+			if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
 			}
-			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Engine).Undo, (*engine.Engine).Redo,
+			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
+				(*engine.Call).Undo, (*engine.Call).Redo,
 			}
 			if parked > 0 {
 				few(x, system)
@@ -1038,7 +1038,7 @@ func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, sy
 				history.fault()
 				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
 				call, err := system.fail(n, bad, func() error {
-					_, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+					_, err := steps[0](x.call("s"), ctx, engine.RestoreOptions{})
 					return err
 				})
 				if call == "" {
@@ -1210,7 +1210,7 @@ func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkp
 		if !over.Load() {
 			x.t.Fatalf("%s: there is no %d. call", op, n)
 		}
-		page, err := y.Checkpoints(ctx, y.call("s"), checkpoint.Filter{AllSessions: true, Limit: 1})
+		page, err := y.call("s").Checkpoints(ctx, checkpoint.Filter{AllSessions: true, Limit: 1})
 		must(x.t, err)
 		return page.Checkpoints[0].ID
 	}
@@ -1226,7 +1226,7 @@ func makes(content string, names ...string) func(x *tree) error {
 	return func(x *tree) error {
 		f := x.becomes(content, names...)
 		f.Parents = true
-		_, err := x.ChangeFiles(ctx, x.call("s"), f)
+		_, err := x.call("s").ChangeFiles(ctx, f)
 		return err
 	}
 }
@@ -1290,7 +1290,7 @@ func (x *tree) trade() (old, traded string) {
 	x.write("same", "same\n")
 	x.write("led/3", "theirs\n")
 	c := x.call("s")
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/file", x.ws + "/dir/a", x.ws + "/dir/sub/b", x.ws + "/dir/l", x.ws + "/link",
+	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/file", x.ws + "/dir/a", x.ws + "/dir/sub/b", x.ws + "/dir/l", x.ws + "/link",
 		x.ws + "/dirlink", x.ws + "/hollow/x"}, Parents: true, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			name := t.Path[len(x.ws)+1:]
@@ -1304,8 +1304,8 @@ func (x *tree) trade() (old, traded string) {
 	must(x.t, err)
 	old = x.looks()
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	_, err = x.Undo(ctx, c, engine.RestoreOptions{}) // so that they are gone, and the store has them
+	c.BeginTurn(ctx)
+	_, err = c.Undo(ctx, engine.RestoreOptions{}) // so that they are gone, and the store has them
 	must(x.t, err)
 	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4"} {
 		x.puts("t", name, "new "+name+"\n")
@@ -1318,7 +1318,7 @@ func (x *tree) puts(turn, name, content string) {
 	x.t.Helper()
 	c := x.call("s")
 	c.Turn = turn
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
+	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})
@@ -1331,7 +1331,7 @@ func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
 	for i, name := range names {
 		paths[i] = x.ws + "/" + name
 	}
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Parents: true, Next: func(ts []*engine.Target) error {
+	_, err := c.ChangeFiles(ctx, engine.Files{Paths: paths, Parents: true, Next: func(ts []*engine.Target) error {
 		for _, target := range ts {
 			target.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		}

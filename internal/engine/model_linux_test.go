@@ -187,7 +187,7 @@ func (r *modelRun) step() (bad string) {
 		c.Turn = fmt.Sprint("t", r.turns)
 		s.what = "turn " + c.Turn
 		r.last[session], m.turn[c.Turn+session] = c.Turn, len(m.ops)
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		m.outside(session)
 	case k < 18 && len(m.ops) > 0:
 		s = r.restore(c)
@@ -203,6 +203,7 @@ func (r *modelRun) step() (bad string) {
 			r.t.Fatal(err)
 		}
 		x.open()
+		x.Begin(c)
 	}
 	if s.op != nil {
 		s.op.id, s.op.run = checkpoint.ID(s.id), c.Run
@@ -218,7 +219,7 @@ func (r *modelRun) step() (bad string) {
 			bad += fmt.Sprintf("; %s holds %s, want %s", name, got, want)
 		}
 	}
-	page, err := x.Trash(ctx, c, checkpoint.TrashFilter{Limit: 1000})
+	page, err := c.Trash(ctx, checkpoint.TrashFilter{Limit: 1000})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 	name := r.name()
 	content := r.edited(r.m.at(name))
 	s.what = "write " + content + " to " + name
-	done, err := r.x.ChangeFiles(ctx, c, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
 		return nil
 	}})
@@ -256,7 +257,7 @@ func (r *modelRun) append(c *engine.Call) (s modelStep) {
 		return s
 	}
 	next := rune(content[3]) + 1
-	done, err := r.x.Append(ctx, c, r.x.ws+"/"+name, []byte(modelTail(next)), engine.Rules{})
+	done, err := c.Append(ctx, r.x.ws+"/"+name, []byte(modelTail(next)), engine.Rules{})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
@@ -274,7 +275,7 @@ func (r *modelRun) copy(c *engine.Call) (s modelStep) {
 		s.what += ", which is nothing to copy, or nowhere"
 		return s
 	}
-	done, err := r.x.Copy(ctx, c, engine.CopyArgs{From: r.x.ws + "/" + from, To: r.x.ws + "/" + to, Overwrite: true})
+	done, err := c.Copy(ctx, engine.CopyArgs{From: r.x.ws + "/" + from, To: r.x.ws + "/" + to, Overwrite: true})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
@@ -291,7 +292,7 @@ func (r *modelRun) move(c *engine.Call) (s modelStep) {
 		s.what += ", which is nothing to move"
 		return s
 	}
-	done, err := r.x.ChangeFiles(ctx, c, engine.Files{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, Parents: true,
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, Parents: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindMove}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindAbsent}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
@@ -319,7 +320,7 @@ func (r *modelRun) remove(c *engine.Call) (s modelStep) {
 		return s
 	}
 	s.wantErr = err != nil
-	done, err := r.x.Delete(ctx, c, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+	done, err := c.Delete(ctx, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
@@ -391,7 +392,7 @@ func (r *modelRun) restore(c *engine.Call) (s modelStep) {
 	if inverse {
 		in.Mode = checkpoint.ModeInverse
 	}
-	done, err := r.x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: how})
+	done, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: how})
 	s.err = err
 	r.restored(&s, done, restoreOf(c.Session, how, inverse, of))
 	return s
@@ -401,7 +402,7 @@ func (r *modelRun) rewind(c *engine.Call) (s modelStep) {
 	name, how := fmt.Sprint("t", 1+r.rng.Intn(r.turns)), r.rule()
 	start, ok := r.m.turn[name+c.Session]
 	s.what = fmt.Sprintf("rewind to %s %q", name, how)
-	done, err := r.x.Restore(ctx, c, checkpoint.Restore{Turn: name}, engine.RestoreOptions{OnConflict: how})
+	done, err := c.Restore(ctx, checkpoint.Restore{Turn: name}, engine.RestoreOptions{OnConflict: how})
 	s.err, s.wantErr = err, !ok
 	var of []*modelOp
 	for _, o := range r.m.ops[start:] {
@@ -423,12 +424,12 @@ func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
 		how = ""
 	}
 	m := r.m
-	from, to, name, carry := m.undo, m.redo, "undo", r.x.Undo
+	from, to, name, carry := m.undo, m.redo, "undo", (*engine.Call).Undo
 	if redo {
-		from, to, name, carry = m.redo, m.undo, "redo", r.x.Redo
+		from, to, name, carry = m.redo, m.undo, "redo", (*engine.Call).Redo
 	}
 	s.what = fmt.Sprintf("%s %q", name, how)
-	done, err := carry(ctx, c, engine.RestoreOptions{OnConflict: how})
+	done, err := carry(c, ctx, engine.RestoreOptions{OnConflict: how})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
@@ -460,7 +461,7 @@ func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
 
 // untrash brings any entry of the trash back.
 func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
-	page, err := r.x.Trash(ctx, c, checkpoint.TrashFilter{Limit: 1000})
+	page, err := c.Trash(ctx, checkpoint.TrashFilter{Limit: 1000})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -477,7 +478,7 @@ func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
 	e := r.m.trash[i]
 	s.what = fmt.Sprintf("untrash %s %s", t.ID, e.path)
 	_, there := os.Lstat(t.Path)
-	done, err := r.x.Untrash(ctx, c, t.ID, false)
+	done, err := c.Untrash(ctx, t.ID, false)
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}

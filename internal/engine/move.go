@@ -30,13 +30,13 @@ type MoveArgs struct {
 //
 // On one volume it is one rename, of whatever size, and nothing is read or stored. A file or link at To goes into the trash. To another
 // volume, all is made at To, and From is deleted, by one change. From has to pass the rules of a deletion, To those of a new file.
-func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
-	if err := e.is(c, opRename, a.From, a.To); err != nil {
+func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
+	if err := c.askPolicy(opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {
 		var m *moving
-		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
+		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (p *Plan, err error) {
 			m = &moving{d: d, a: a, mv: &Move{}, apart: try > 0, each: try > 1}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
@@ -55,7 +55,7 @@ func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
 
 // moving is one move that is being planned.
 type moving struct {
-	d     *Desk
+	d     *Planner
 	a     MoveArgs
 	mv    *Move
 	apart bool // no rename leads there
@@ -111,18 +111,18 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 
 // known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
 // the session has seen of it, has a hash.
-func (d *Desk) known(at *guardfs.Entry, r Rules) error {
+func (d *Planner) known(at *guardfs.Entry, r Rules) error {
 	o := at.Object()
 	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
 	if o.Info.Kind != guardfs.KindFile {
 		return nil
 	}
-	if err := d.e.changeable(t); err != nil {
+	if err := d.c.changeable(t); err != nil {
 		return err
 	}
 	seen := false
-	if d.e.ledger != nil {
-		s, ok, err := d.e.ledger.Look(d.c.key(), o.Info.ID.String(), o.True)
+	if d.c.ledger != nil {
+		s, ok, err := d.c.ledger.Look(d.c.key(), o.Info.ID.String(), o.True)
 		if err != nil {
 			return &hostError{"looking up what was read", err}
 		}
@@ -131,7 +131,7 @@ func (d *Desk) known(at *guardfs.Entry, r Rules) error {
 	var err error
 	switch {
 	case !seen && r.Hash == "":
-	case o.Info.Size <= d.e.cfg.Checkpoint.MaxFileBytes:
+	case o.Info.Size <= d.c.cfg.Checkpoint.MaxFileBytes:
 		t.Before, err = at.Load(maxLoad) // to show what changed
 	default:
 		t.Before, err = at.Sum()
@@ -140,23 +140,23 @@ func (d *Desk) known(at *guardfs.Entry, r Rules) error {
 		_, _, err = d.overlay(t, t.Before)
 	}
 	if err == nil {
-		t.Known, err = d.e.know(d.c, t)
+		t.Known, err = d.c.know(t)
 	}
 	if err != nil {
 		return err
 	}
-	return d.e.fresh(t)
+	return d.c.fresh(t)
 }
 
 // judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
-func (d *Desk) judgeInside(ctx context.Context, mv *Move) (err error) {
+func (d *Planner) judgeInside(ctx context.Context, mv *Move) (err error) {
 	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
 	var denied error
-	mv.in, err = d.e.census(ctx, mv.Path, true, func(name string) {
+	mv.in, err = d.c.walkForDelete(ctx, mv.Path, true, func(name string) {
 		if to := mv.newName(name); denied == nil {
-			denied = d.e.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
+			denied = d.c.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
 		}
 	})
 	if NotEmpty.In(err) { // something in it must not be named
@@ -167,13 +167,13 @@ func (d *Desk) judgeInside(ctx context.Context, mv *Move) (err error) {
 
 // open looks at both names, by handle; policy first.
 func (m *moving) open() (err error) {
-	e, mv, a := m.d.e, m.mv, &m.a
+	e, mv, a := m.d.c, m.mv, &m.a
 	if mv.place, err = e.fs.EntryLink(a.From); err != nil {
 		return err
 	}
 	from := mv.place.Object()
 	mv.Path, mv.info = from.True, from.Info
-	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), e.uproots(m.d.c, mv.Path)); err != nil {
+	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), m.d.c.removesRoot(mv.Path)); err != nil {
 		return err
 	}
 	to, err := e.fs.EntryLink(a.To)
@@ -231,7 +231,7 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 		}
 		return d.plan(p)
 	}
-	h, err := d.e.fs.Resolve(mv.Path, guardfs.Read)
+	h, err := d.c.fs.Resolve(mv.Path, guardfs.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -257,14 +257,14 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
 
 // refilled says that a directory that is to move holds other things by now.
-func (e *Engine) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
+func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
 	var now contents
 	switch {
 	case mv.info.Kind != guardfs.KindDir:
 	case mv.Back:
-		now.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, nil)
+		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
 	default:
-		now, err = e.census(ctx, mv.Path, true, nil)
+		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
 	}
 	return now.names != mv.in.names, err
 }
@@ -274,8 +274,11 @@ func (mv *Move) touched(now guardfs.Info) bool {
 	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
 }
 
+// lookIntoHeld is asPlanned. Tests replace it to see what happens without.
+var lookIntoHeld = (*Engine).asPlanned
+
 // asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
-// made of: that was judged under the name that it gets, and shown to whoever was asked.
+// made of: that was judged under the name that it gets, and shown to the approver.
 func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
 	if mv.info.Kind != guardfs.KindDir {
 		if mv.To == "" {
@@ -329,23 +332,23 @@ func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
 func (mv *Move) Size() int64 { return mv.info.Size }
 
 // rememberMoved has the session know under the new names what it knew under the old ones.
-func (e *Engine) rememberMoved(c *Call, mv *Move) error {
-	all, err := e.ledger.Latest(c.key(), math.MaxInt)
+func (c *Call) rememberMoved(mv *Move) error {
+	all, err := c.ledger.Latest(c.key(), math.MaxInt)
 	for _, s := range all {
 		top := s.Path == mv.Path
 		if !top && !below(s.Path, mv.Path) {
 			continue
 		}
-		err = errors.Join(err, e.ledger.Forget(c.key(), s.Path))
+		err = errors.Join(err, c.ledger.Forget(c.key(), s.Path))
 		s.Path = mv.newName(s.Path)
-		o, _, lerr := e.fs.Lstat(s.Path)
+		o, _, lerr := c.fs.Lstat(s.Path)
 		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
 			continue
 		}
 		if s.ID = o.Info.ID.String(); s.Hash == "" {
 			s.Stamp = stamp(o.Info, "")
 		}
-		err = errors.Join(err, e.ledger.Saw(c.key(), s))
+		err = errors.Join(err, c.ledger.Saw(c.key(), s))
 	}
 	return err
 }
@@ -369,12 +372,12 @@ const (
 // permission bits as far as the umask lets a new file have them. What is at From is only read: it
 // need not have been read before, and may be read-only. A link at From is followed. A tree with an
 // entry that policy hides is not copied: a part of it would pass for the whole.
-func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
-	if err := e.is(c, opCopy, a.From, a.To); err != nil {
+func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
+	if err := c.askPolicy(opCopy, a.From, a.To); err != nil {
 		return nil, err
 	}
-	return e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
-		h, err := d.e.fs.Resolve(a.From, guardfs.Read)
+	return c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
+		h, err := d.c.fs.Resolve(a.From, guardfs.Read)
 		if err != nil {
 			return nil, err
 		}
@@ -406,7 +409,7 @@ func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
 
 // copying is one copy that is being planned.
 type copying struct {
-	d    *Desk
+	d    *Planner
 	a    CopyArgs
 	size int64
 	meta map[fs.FileMode]*guardfs.Metadata // of new files, by the mode of what they are a copy of
@@ -427,7 +430,7 @@ type copied struct {
 
 // tree plans the copy of a directory.
 func (b *copying) tree(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, error) {
-	place, err := b.d.e.fs.EntryLink(b.a.To)
+	place, err := b.d.c.fs.EntryLink(b.a.To)
 	gone, ok := errors.AsType[*guardfs.MissingParentError](err)
 	var to string
 	switch {
@@ -477,7 +480,7 @@ func (b *copying) tree(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, e
 		if mode, ok := b.dirs[s.Path]; ok && s.Action == Mkdir {
 			s.After.Mode = mode | 0o700 // something has to be made in it
 			if b.exact {
-				was, err := b.d.e.dirState(b.a.From + s.Path[len(to):])
+				was, err := b.d.c.dirState(b.a.From + s.Path[len(to):])
 				if err != nil {
 					return nil, err
 				}
@@ -541,7 +544,7 @@ func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 	if err != nil {
 		return err
 	}
-	if size := f.Info().Size; !held && (size > b.d.e.cfg.Checkpoint.MaxFileBytes ||
+	if size := f.Info().Size; !held && (size > b.d.c.cfg.Checkpoint.MaxFileBytes ||
 		b.size+size > maxCopiedSize) {
 		i.from = &From{path: name, info: f.Info(), size: size}
 		return nil
@@ -589,7 +592,7 @@ func (b *copying) put(i copied) error {
 
 // metadata reads the metadata of the file name, without its content.
 func (b *copying) metadata(name string) (*guardfs.Metadata, error) {
-	at, err := b.d.e.fs.EntryLink(name)
+	at, err := b.d.c.fs.EntryLink(name)
 	if err != nil {
 		return nil, err
 	}
@@ -608,11 +611,11 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 	}
 	place := t.place
 	if place == nil { // in a directory that has to be made: as beside the topmost of these
-		dirs, _, err := b.d.e.makes(t.Path).Missing(t.Path)
+		dirs, _, err := b.d.c.treeForMkdir(t.Path).Missing(t.Path)
 		if err != nil || len(dirs) == 0 {
 			return nil, err
 		}
-		if place, err = b.d.e.fs.EntryLink(dirs[0]); err != nil {
+		if place, err = b.d.c.fs.EntryLink(dirs[0]); err != nil {
 			return nil, err
 		}
 		defer place.Close() //nolint:errcheck // nothing was written through it

@@ -31,7 +31,9 @@ import (
 // mover is Move; apart: where no rename leads from one name to another.
 func (x *tree) mover(apart bool) func(context.Context, *engine.Call, engine.MoveArgs) (*engine.Done, error) {
 	if !apart {
-		return x.Move
+		return func(ctx context.Context, c *engine.Call, a engine.MoveArgs) (*engine.Done, error) {
+			return c.Move(ctx, a)
+		}
 	}
 	system := callsOf(x)
 	return func(ctx context.Context, c *engine.Call, a engine.MoveArgs) (*engine.Done, error) {
@@ -44,7 +46,7 @@ func (x *tree) mover(apart bool) func(context.Context, *engine.Call, engine.Move
 		}
 		system.hook.Store(&hook)
 		defer system.hook.Store(nil)
-		return x.Move(ctx, c, a)
+		return c.Move(ctx, a)
 	}
 }
 
@@ -92,7 +94,7 @@ func TestMoveToAnotherVolume(t *testing.T) {
 	must(t, through(e, func(ctx context.Context, c *engine.Call) (err error) {
 		c.Tier, c.Approver = approval.TierAsk, ask
 		args := engine.MoveArgs{From: x.ws + "/d", To: shm + "/n/d", Rules: engine.Rules{Parents: true}}
-		done, err = e.Move(ctx, c, args)
+		done, err = c.Move(ctx, args)
 		return err
 	}))
 	if got, want := sub(strings.ReplaceAll(at.looks(), "/n/d", "/d")), sub(was); !slices.Equal(got, want) || done.Checkpoint == "" {
@@ -108,7 +110,7 @@ func TestMoveToAnotherVolume(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	must(t, through(e, func(ctx context.Context, c *engine.Call) error {
-		_, err := e.Undo(ctx, c, engine.RestoreOptions{})
+		_, err := c.Undo(ctx, engine.RestoreOptions{})
 		return err
 	}))
 	if entries, err := os.ReadDir(shm); x.looks() != was || len(entries) > 0 || err != nil {
@@ -126,7 +128,7 @@ func TestMoveIsRemoval(t *testing.T) {
 	defer e.Close()
 	for _, from := range []string{"/f", "/d"} {
 		a := engine.MoveArgs{From: x.ws + from, To: x.ws + "/new", DryRun: true}
-		if _, err := e.Move(ctx, x.call("s"), a); code(err) != engine.CodePathDenied {
+		if _, err := e.Begin(x.call("s")).Move(ctx, a); code(err) != engine.CodePathDenied {
 			t.Errorf("%s: %v", from, err)
 		}
 	}
@@ -175,7 +177,7 @@ func TestMoveOfWhatIsSwapped(t *testing.T) {
 		}
 		system.hook.Store(&hook)
 		c.a.From, c.a.To = x.ws+c.a.From, x.ws+c.a.To
-		_, err := x.Move(ctx, x.call("s"), c.a)
+		_, err := x.call("s").Move(ctx, c.a)
 		system.hook.Store(nil)
 		if now := x.sight(); code(err) != engine.CodeConflict || unhurried(now) != unhurried(was) {
 			t.Errorf("%s: %v\n%s\nwas\n%s", what, err, now, was)
@@ -206,10 +208,10 @@ func TestRewindOverMoves(t *testing.T) {
 	was := x.looks()
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	move := func(from, to string, over bool) {
 		t.Helper()
-		_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})
+		_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})
 		must(t, err)
 	}
 	x.puts("t", "f", "1\n")
@@ -221,7 +223,7 @@ func TestRewindOverMoves(t *testing.T) {
 	x.puts("t", "d2/a", "4\n")
 	x.puts("t", "d2/new", "5\n")
 	move("d2/sub", "d3", false)
-	if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != was {
+	if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != was {
 		t.Errorf("%v\n%s\nwas\n%s", err, x.looks(), was)
 	}
 }
@@ -240,26 +242,26 @@ func TestMoveOfWhatIsNotStored(t *testing.T) {
 	was := x.sights()
 	moves := [][2]string{{"big", "there"}, {"f", "there"}, {"a.log", "b.log"}, {"tree", "n"}, {"n", "m"}, {"m/fifo", "p"}}
 	for _, m := range moves {
-		done, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + m[0], To: x.ws + "/" + m[1], Overwrite: true})
+		done, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + m[0], To: x.ws + "/" + m[1], Overwrite: true})
 		if err != nil || done.Skipped != "" {
 			t.Fatalf("%v: %+v %v", m, done, err)
 		}
 	}
-	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Path: x.ws + "/n/big"})
+	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Path: x.ws + "/n/big"})
 	if err != nil || len(page.Checkpoints) != 2 {
 		t.Errorf("of a path in it: %+v %v", page, err)
 	}
 	moved := x.sights()
 	for range 2 {
 		for range moves {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
 		if now := x.sights(); now != was {
 			t.Fatalf("undone:\n%s\nwas\n%s", now, was)
 		}
 		for range moves {
-			_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
 		if now := x.sights(); now != moved {
@@ -281,7 +283,7 @@ func TestMoveUndoneMeetsOthers(t *testing.T) {
 		} {
 			x := grow(t, nil)
 			x.layMove()
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/g"})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/g"})
 			must(t, err)
 			others(x)
 			was, object := x.sights(), inode(t, x.ws+"/g")
@@ -289,7 +291,7 @@ func TestMoveUndoneMeetsOthers(t *testing.T) {
 			if how == "in it" {
 				want = ""
 			}
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); code(err) != want || want != "" && x.sights() != was {
+			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != want || want != "" && x.sights() != was {
 				t.Errorf("%s, %s: %v\n%s", from, how, err, x.looks())
 			}
 			if how == "in it" || how == "gone" {
@@ -298,11 +300,11 @@ func TestMoveUndoneMeetsOthers(t *testing.T) {
 				}
 				continue
 			}
-			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 			if err != nil || inode(t, x.ws+"/"+from) != object || (how == "in the way") != (len(done.Trashed) == 1) {
 				t.Errorf("%s, %s, by force: %+v %v\n%s", from, how, done, err, x.looks())
 			}
-			if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || inode(t, x.ws+"/g") != object {
+			if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || inode(t, x.ws+"/g") != object {
 				t.Errorf("%s, %s, again: %v\n%s", from, how, err, x.looks())
 			}
 		}
@@ -340,26 +342,26 @@ func TestMoveUndoneAfterAnEdit(t *testing.T) {
 	was := x.looks()
 	for _, name := range []string{"f", "d/a"} {
 		x.puts("s", name, "1\n")
-		_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})
+		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})
 		must(t, err)
 		x.puts("s", "there", "2\n")
 		moved := x.looks()
 		for range 3 {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
 		if now := x.looks(); now != was {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, was)
 		}
 		for range 3 {
-			_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
 		if now := x.looks(); now != moved {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, moved)
 		}
 		for range 3 {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
 	}
@@ -370,19 +372,19 @@ func TestMoveOverWhatIsInTheTrashNoMore(t *testing.T) {
 	t.Parallel()
 	x := grow(t, nil)
 	x.layMove()
-	done, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
+	done, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
 	must(t, err)
 	if len(done.Trashed) != 1 || done.Trashed[0].Path != x.ws+"/there" {
 		t.Fatalf("in the trash: %+v", done.Trashed)
 	}
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 	must(t, err)
-	must(t, errors.Join(engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed), db.Close()))
+	must(t, errors.Join(engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed), db.Close()))
 	was := x.looks()
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); code(err) != engine.CodeUnsupported || x.looks() != was {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != engine.CodeUnsupported || x.looks() != was {
 		t.Errorf("%v\n%s", err, x.looks())
 	}
-	undone, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	undone, err := x.call("s").Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 	if err != nil || len(undone.Skipped) != 1 || undone.Skipped[0].Path != x.ws+"/there" {
 		t.Errorf("%+v %v", undone, err)
 	}
@@ -400,7 +402,7 @@ func TestMoveIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}
-	_, err := x.Move(ctx, c, args)
+	_, err := c.Move(ctx, args)
 	must(t, err)
 	q := a.asked[0]
 	paths, summary, digest := a.last(x)
@@ -415,16 +417,16 @@ func TestMoveIsApproved(t *testing.T) {
 			t.Errorf("the record does not name %s: %q", p, c.Trace.Paths)
 		}
 	}
-	_, err = x.Undo(ctx, c, engine.RestoreOptions{})
+	_, err = c.Undo(ctx, engine.RestoreOptions{})
 	must(t, err)
 	a.asked = nil
 	args.To = x.ws + "/n/h"
-	_, err = x.Move(ctx, c, args)
+	_, err = c.Move(ctx, args)
 	must(t, err)
 	if _, _, other := a.last(x); other == digest {
 		t.Error("another name has the same digest")
 	}
-	_, err = x.Undo(ctx, c, engine.RestoreOptions{})
+	_, err = c.Undo(ctx, engine.RestoreOptions{})
 	must(t, err)
 	was := ""
 	for what, others := range map[string]struct {
@@ -446,7 +448,7 @@ func TestMoveIsApproved(t *testing.T) {
 		x.layMove()
 		a.while = func() { others.while(); was = x.looks() }
 		others.a.From, others.a.To = x.ws+others.a.From, x.ws+others.a.To
-		if _, err := x.Move(ctx, c, others.a); code(err) != others.want || x.looks() != was {
+		if _, err := c.Move(ctx, others.a); code(err) != others.want || x.looks() != was {
 			t.Errorf("%s: %v\n%s\nwas\n%s", what, err, x.looks(), was)
 		}
 	}
@@ -459,24 +461,24 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	big := strings.Repeat("b", 101)
 	asked := map[string]func(x *tree, c *engine.Call) error{
 		"move": func(x *tree, c *engine.Call) error {
-			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}})
+			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}})
 			return err
 		},
 		"move of an empty one": func(x *tree, c *engine.Call) error {
-			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"})
+			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"})
 			return err
 		},
 		"delete as a whole": func(x *tree, c *engine.Call) error {
 			x.write("d/sub/big", big)
-			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 			return err
 		},
 	}
 	parked := ""
 	asked["restore"] = func(x *tree, c *engine.Call) error {
-		page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+		page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 		must(t, err)
-		_, err = x.Untrash(ctx, c, page.Entries[0].ID, false)
+		_, err = c.Untrash(ctx, page.Entries[0].ID, false)
 		return err
 	}
 	others := map[string]func(x *tree){
@@ -489,7 +491,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			defer other.Close()
 			c := x.call("other")
 			c.Approver = &asker{}
-			_, err = other.Create(ctx, c, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})
+			_, err = other.Begin(c).Create(ctx, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})
 			must(t, err)
 		},
 		"gone":                 func(x *tree) { must(t, os.Remove(x.ws+"/d/sub/deep/c")) },
@@ -508,7 +510,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			c.Approver = a
 			if what == "restore" {
 				x.write("d/sub/big", big)
-				_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+				_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 				must(t, err)
 				files, _ := x.trashed()
 				parked = files[0]
@@ -537,7 +539,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	t.Parallel()
 	remove := func(x *tree) error {
-		_, err := x.Delete(ctx, x.call("s"), x.ws+"/p/d", engine.DeleteOptions{Recursive: true})
+		_, err := x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true})
 		return err
 	}
 	parked := func(x *tree) (at string) { // and the directory that it was in is gone
@@ -552,7 +554,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 		run func(x *tree) error
 	}{
 		"move": {"rename", func(x *tree) string { return x.ws + "/p/d" }, func(x *tree) error {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"})
 			return err
 		}},
 		"delete": {"rename", func(x *tree) string {
@@ -560,13 +562,13 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 			return x.ws + "/p/d"
 		}, remove},
 		"restore": {"mkdir", parked, func(x *tree) error {
-			page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+			page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 			must(x.t, err)
-			_, err = x.Untrash(ctx, x.call("s"), page.Entries[0].ID, false)
+			_, err = x.call("s").Untrash(ctx, page.Entries[0].ID, false)
 			return err
 		}},
 		"undo": {"mkdir", parked, func(x *tree) error {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			return err
 		}},
 	} {
@@ -610,6 +612,31 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	}
 }
 
+// An engine that does not look into a tree while it has a name of ours moves what others put into it.
+func TestMoveWithoutHoldFalls(t *testing.T) {
+	for _, bad := range []bool{false, true} {
+		x := grow(t, nil)
+		x.layMove()
+		if bad {
+			defer engine.WithoutHold()()
+		}
+		var once atomic.Bool
+		hook := func(op string) *guardfs.Fault {
+			if op == "rename" && once.CompareAndSwap(false, true) {
+				x.write("d/late", "late\n")
+			}
+			return nil
+		}
+		system := callsOf(x)
+		system.hook.Store(&hook)
+		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
+		system.hook.Store(nil)
+		if moved := strings.Contains(x.looks(), "/g/late"); moved != bad || (err == nil) != bad {
+			t.Errorf("bad %v: moved %v, %v", bad, moved, err)
+		}
+	}
+}
+
 type anything struct{}
 
 func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
@@ -624,15 +651,15 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	faults["EXDEV"] = badCall{guardfs.Fault{Err: syscall.EXDEV}, false}
 	deeds := map[string]func(x *tree) error{
 		"tree": func(x *tree) error {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
 			return err
 		},
 		"over": func(x *tree) error {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
 			return err
 		},
 		"mkdir": func(x *tree) error {
-			_, err := x.Mkdir(ctx, x.call("s"), engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
+			_, err := x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
 			return err
 		},
 	}
@@ -681,7 +708,7 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 					if forth++; err != nil && !bad.lasting {
 						t.Fatalf("call %d (%s): it was made, and the answer is %v", n, call, err)
 					}
-					if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+					if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != old {
 						t.Fatalf("call %d (%s), undone: %v\n%s", n, call, err, x.looks())
 					}
 				}
@@ -712,12 +739,12 @@ func TestMoveWaitsForAnEdit(t *testing.T) {
 		must(t, err)
 		edited, moved := make(chan error), make(chan error, 1)
 		go func() {
-			_, _, err := other.Write(ctx, x.call("s"), engine.WriteArgs{Path: x.ws + "/d/" + name, Text: "new\n", Rules: engine.Rules{Parents: true}})
+			_, _, err := other.Begin(x.call("s")).Write(ctx, engine.WriteArgs{Path: x.ws + "/d/" + name, Text: "new\n", Rules: engine.Rules{Parents: true}})
 			edited <- err
 		}()
 		<-swaps
 		go func() {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
 			moved <- err
 		}()
 		select {
@@ -746,7 +773,7 @@ func TestCopyLarge(t *testing.T) {
 		{From: x.ws + "/tree", To: x.ws + "/d/tree", Recursive: true, Rules: engine.Rules{Parents: true}},
 	} {
 		c := x.call("s")
-		done, err := x.Copy(ctx, c, a)
+		done, err := c.Copy(ctx, a)
 		if err != nil || done.Skipped != engine.SkippedNewTooLarge {
 			t.Fatalf("%+v: %+v %v", a, done, err)
 		}
@@ -756,7 +783,7 @@ func TestCopyLarge(t *testing.T) {
 			x.reads("d/tree/a", "a\n")
 		}
 		x.reads(name, content)
-		op, err := x.Checkpoint(ctx, x.call("s"), checkpoint.ID(done.Checkpoint))
+		op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 		must(t, err)
 		for _, ch := range op.Changes {
 			if ch.Path == x.ws+"/"+name && (ch.After.Hash != engine.HashOf([]byte(content)) || ch.After.Size != int64(len(content)) || ch.AfterStored) {
@@ -768,25 +795,25 @@ func TestCopyLarge(t *testing.T) {
 		}
 		copied := x.looks()
 		for _, step := range []struct {
-			run  func(context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)
+			run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
 			want string
-		}{{x.Undo, was}, {x.Redo, copied}, {x.Undo, was}} {
+		}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, copied}, {(*engine.Call).Undo, was}} {
 			if a.Overwrite { // what cannot be brought back is not overwritten
 				break
 			}
-			if _, err := step.run(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != step.want {
+			if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
 				t.Fatalf("%s: %v\n%.2000s", name, err, x.looks())
 			}
 		}
 		if a.Overwrite {
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !engine.WouldLose.In(err) {
+			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.WouldLose.In(err) {
 				t.Errorf("%v", err)
 			}
 			x.reads(name, content)
 			must(t, errors.Join(os.Remove(x.ws+"/tree/a"), os.WriteFile(x.ws+"/tree/a", []byte("a\n"), 0o640)))
 		}
 	}
-	if done, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: from, To: from, Overwrite: true}); err != nil || !done.Idle {
+	if done, err := x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: from, Overwrite: true}); err != nil || !done.Idle {
 		t.Errorf("onto itself: %+v %v", done, err)
 	}
 }
@@ -802,12 +829,12 @@ func TestCopyLargeIsAsked(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	a.while = func() { x.write("large", large+"more\n") }
-	if _, err := x.Copy(ctx, c, engine.CopyArgs{From: from, To: x.ws + "/new"}); code(err) != engine.CodeConflict {
+	if _, err := c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"}); code(err) != engine.CodeConflict {
 		t.Errorf("another content than was asked about: %v", err)
 	}
 	x.has("new", "-")
 	a.while = nil
-	if _, err := x.Copy(ctx, c, engine.CopyArgs{From: from, To: x.ws + "/new"}); err != nil {
+	if _, err := c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"}); err != nil {
 		t.Error(err)
 	}
 	q := a.asked[len(a.asked)-1]
@@ -845,7 +872,7 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 				return nil
 			}
 			system.hook.Store(&hook)
-			err := copyLarge(ctx, x.Engine, x.call("s"), x.ws)
+			err := copyLarge(ctx, x.call("s"), x.ws)
 			system.hook.Store(nil)
 			if count < n {
 				break
@@ -888,7 +915,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 			return nil
 		}
 		system.hook.Store(&hook)
-		err := copyLarge(ctx, x.Engine, x.call("s"), x.ws)
+		err := copyLarge(ctx, x.call("s"), x.ws)
 		system.hook.Store(nil)
 		cancel()
 		if err == nil || engine.Reason(err).Cause != want || writes > 3 || x.looks() != was {
@@ -911,7 +938,7 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 		was := x.looks()
 		for n := first(1); ; n++ {
 			must(t, os.RemoveAll(x.ws+"/d"))
-			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.Engine, x.call("s"), x.ws) })
+			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 			if call == "" {
 				must(t, err)
 				break

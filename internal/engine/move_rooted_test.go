@@ -10,5 +10,7 @@ import (
 
 // mover is Move: here it goes by contents in any case.
 func (x *tree) mover(bool) func(context.Context, *engine.Call, engine.MoveArgs) (*engine.Done, error) {
-	return x.Move
+	return func(ctx context.Context, c *engine.Call, a engine.MoveArgs) (*engine.Done, error) {
+		return c.Move(ctx, a)
+	}
 }

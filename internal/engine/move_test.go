@@ -35,7 +35,7 @@ func (x *tree) layMove() {
 // sameOnRecord fails unless the checkpoint says of each file that it has the mode which it has.
 func (x *tree) sameOnRecord(done *engine.Done) {
 	x.t.Helper()
-	op, err := x.Checkpoint(ctx, x.call("s"), checkpoint.ID(done.Checkpoint))
+	op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 	must(x.t, err)
 	for _, c := range op.Changes {
 		if is, err := os.Lstat(c.Path); c.After.Kind == checkpoint.File && (err != nil || is.Mode().Perm() != c.After.Mode.Perm()) {
@@ -49,9 +49,9 @@ func (x *tree) sees(name string, whole bool) {
 	x.t.Helper()
 	b, err := os.ReadFile(x.ws + "/" + name)
 	must(x.t, err)
-	must(x.t, x.View(ctx, x.call("s"), engine.View{Path: x.ws + "/" + name, Access: guardfs.Read,
-		Look: func(context.Context, *guardfs.Handle) (*engine.Sight, error) {
-			return &engine.Sight{Hash: engine.HashOf(b), Unit: "line", Lines: 2, Whole: whole}, nil
+	must(x.t, x.call("s").View(ctx, engine.View{Path: x.ws + "/" + name, Access: guardfs.Read,
+		Look: func(context.Context, *guardfs.Handle) (*engine.ReadRecord, error) {
+			return &engine.ReadRecord{Hash: engine.HashOf(b), Unit: "line", Lines: 2, Whole: whole}, nil
 		}}))
 }
 
@@ -92,7 +92,7 @@ func TestMove(t *testing.T) {
 			c.a.From, c.a.To = x.ws+"/"+c.from, x.ws+"/"+c.to
 			dry := c.a
 			dry.DryRun = true
-			if _, err := x.Move(ctx, x.call("s"), dry); err != nil || x.looks() != was {
+			if _, err := x.call("s").Move(ctx, dry); err != nil || x.looks() != was {
 				t.Fatalf("%s, dry: %v\n%s", name, err, x.looks())
 			}
 			done, err := move(ctx, x.call("s"), c.a)
@@ -116,10 +116,10 @@ func TestMove(t *testing.T) {
 				t.Errorf("%s: something is left:\n%s", name, moved)
 			}
 			for _, step := range []struct {
-				run  func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)
+				run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
 				want string
-			}{{(*engine.Engine).Undo, was}, {(*engine.Engine).Redo, moved}, {(*engine.Engine).Undo, was}} {
-				if _, err := step.run(x.Engine, ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != step.want {
+			}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, moved}, {(*engine.Call).Undo, was}} {
+				if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
 					t.Fatalf("%s: %v\n%s\nshould be\n%s", name, err, x.looks(), step.want)
 				}
 			}
@@ -179,7 +179,7 @@ func TestMoveRefuses(t *testing.T) {
 	} {
 		for _, dry := range []bool{true, false} {
 			c.a.From, c.a.To, c.a.DryRun = x.ws+"/"+c.from, x.ws+"/"+c.to, dry
-			_, err := x.Move(ctx, x.call("s"), c.a)
+			_, err := x.call("s").Move(ctx, c.a)
 			if code(err) != c.want {
 				t.Errorf("%+v: %v", c, err)
 			}
@@ -188,7 +188,7 @@ func TestMoveRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); code(err) != engine.CodeNotFound {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != engine.CodeNotFound {
 		t.Errorf("there is something to undo: %v", err)
 	}
 }
@@ -203,7 +203,7 @@ func TestMoveIsJudged(t *testing.T) {
 	must(t, x.Close())
 	x.open()
 	was := x.looks()
-	if _, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"}); code(err) != engine.CodePathDenied {
+	if _, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"}); code(err) != engine.CodePathDenied {
 		t.Errorf("onto a denied name: %v", err)
 	}
 	for _, in := range []engine.Scope{
@@ -213,7 +213,7 @@ func TestMoveIsJudged(t *testing.T) {
 	} {
 		c := x.call("s")
 		c.Scope = &in
-		if _, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/d"}); code(err) != engine.CodePathDenied {
+		if _, err := x.Begin(c).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/d"}); code(err) != engine.CodePathDenied {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 			return err
 		}
 		write := func(name string) error {
-			_, _, err := x.Write(ctx, x.call("s"), engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"})
+			_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"})
 			return err
 		}
 		if err := move("f", "g"); code(err) != engine.CodeMustRead {
@@ -295,13 +295,13 @@ func TestTreeGetsANameWhileItIsWrittenInto(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				moves = through(e, func(ctx context.Context, call *engine.Call) error {
-					_, err := e.Move(ctx, call, engine.MoveArgs{From: dir + "/w", To: dir + "/" + c.to})
+					_, err := call.Move(ctx, engine.MoveArgs{From: dir + "/w", To: dir + "/" + c.to})
 					return err
 				})
 			})
 			wg.Go(func() {
 				writes = through(e, func(ctx context.Context, call *engine.Call) error {
-					_, err := e.Create(ctx, call, dir+"/w/"+c.leaf, []byte("x"), engine.Rules{})
+					_, err := call.Create(ctx, dir+"/w/"+c.leaf, []byte("x"), engine.Rules{})
 					return err
 				})
 			})
@@ -381,7 +381,7 @@ func TestCopy(t *testing.T) {
 		{"link", "../outside", engine.CopyArgs{Recursive: true}, engine.CodePathDenied},
 	} {
 		c.a.From, c.a.To = at(c.from), at(c.to)
-		if _, err := x.Copy(ctx, x.call("s"), c.a); code(err) != c.want {
+		if _, err := x.call("s").Copy(ctx, c.a); code(err) != c.want {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if now := x.looks(); now != was {
@@ -389,7 +389,7 @@ func TestCopy(t *testing.T) {
 		}
 	}
 	// The source was never read, and is read-only.
-	done, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: at("link"), To: at("a/new"), Rules: engine.Rules{Parents: true}})
+	done, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("link"), To: at("a/new"), Rules: engine.Rules{Parents: true}})
 	if err != nil || done.Checkpoint == "" || len(done.Targets) != 1 || done.Targets[0].After.Hash != engine.HashOf([]byte("one\n")) {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -398,13 +398,13 @@ func TestCopy(t *testing.T) {
 		t.Errorf("%v %v", i.Mode(), err)
 	}
 	// What the session has made it knows.
-	if _, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); code(err) != engine.CodePermissionDenied {
+	if _, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); code(err) != engine.CodePermissionDenied {
 		t.Errorf("over a read-only file: %v", err)
 	}
 	if err := os.Chmod(at("a/new"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); err != nil {
+	if _, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); err != nil {
 		t.Error(err)
 	}
 	x.reads("a/new", "old\n")
@@ -412,7 +412,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("the mode of what was there is lost: %v %v", i.Mode(), err)
 	}
 	for range 2 {
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -448,14 +448,14 @@ func TestCopyTree(t *testing.T) {
 	}
 	for _, to := range []string{"copy", "a/b/copy", "way/../copy"} {
 		a := engine.CopyArgs{From: x.ws + "/way", To: x.ws + "/" + to, Recursive: true, Rules: engine.Rules{Parents: true}}
-		if _, err := x.Copy(ctx, x.call("s"), a); err != nil {
+		if _, err := x.call("s").Copy(ctx, a); err != nil {
 			t.Fatalf("%s: %v", to, err)
 		}
 		now := x.looks()
 		if got, want := sub(now, strings.TrimPrefix(filepath.Clean("/"+to), "")), sub(was, "/d"); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", to, got, want)
 		}
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != was {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
 			t.Fatalf("%s undone: %v\n%s", to, err, x.looks())
 		}
 	}
@@ -478,7 +478,7 @@ func TestCopyTreeRefuses(t *testing.T) {
 		"many": engine.CodeLimit, "hides": engine.CodePathDenied, "special": engine.CodeNotRegularFile,
 	} {
 		err := through(e, func(ctx context.Context, c *engine.Call) error {
-			_, err := e.Copy(ctx, c, engine.CopyArgs{From: x.ws + "/" + name, To: x.ws + "/new", Recursive: true})
+			_, err := c.Copy(ctx, engine.CopyArgs{From: x.ws + "/" + name, To: x.ws + "/new", Recursive: true})
 			return err
 		})
 		if code(err) != want {
@@ -497,12 +497,12 @@ func TestCopyIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	a.while = func() { x.write("f", "two\n") }
-	if _, err := x.Copy(ctx, c, engine.CopyArgs{From: src, To: x.ws + "/new"}); err != nil {
+	if _, err := c.Copy(ctx, engine.CopyArgs{From: src, To: x.ws + "/new"}); err != nil {
 		t.Fatal(err)
 	}
 	x.reads("new", "one\n")
 	a.while = func() { x.write("late", "theirs\n") }
-	if _, err := x.Copy(ctx, c, engine.CopyArgs{From: src, To: x.ws + "/late"}); code(err) != engine.CodeConflict {
+	if _, err := c.Copy(ctx, engine.CopyArgs{From: src, To: x.ws + "/late"}); code(err) != engine.CodeConflict {
 		t.Errorf("over what appeared: %v", err)
 	}
 	x.reads("late", "theirs\n")

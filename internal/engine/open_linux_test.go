@@ -33,7 +33,7 @@ func cutBoth(t *testing.T, first, second int64, bad string) (met [2]bool, fell s
 	}{{&whole, first, []string{"r1/b", "r2/a"}}, {&part, second, []string{"r1/b", "r1/c"}}} {
 		system := callsOf(by.tree)
 		met[i], _ = system.ends(by.at, func() error { return makes(fmt.Sprint("new", i), by.names...)(by.tree) })
-		page, err := by.Checkpoints(ctx, by.call("s"), checkpoint.Filter{AllSessions: true, Limit: 1})
+		page, err := by.call("s").Checkpoints(ctx, checkpoint.Filter{AllSessions: true, Limit: 1})
 		must(t, err)
 		if len(page.Checkpoints) > 0 {
 			ids[i] = page.Checkpoints[0].ID

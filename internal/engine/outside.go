@@ -34,19 +34,19 @@ const maxLooks = 50_000
 //
 // It refuses nothing. If the store fails here, the next change fails too, and that is where it
 // matters.
-func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
-	if c.Turn == "" || !e.cfg.CheckpointBeforeMutation {
+func (c *Call) BeginTurn(ctx context.Context) {
+	if c.Turn == "" || !c.cfg.CheckpointBeforeMutation {
 		return
 	}
-	o := &e.outside
+	o := &c.outside
 	o.mu.Lock()
 	same := o.turns[c.key()] == c.Turn
 	o.mu.Unlock()
 	if same {
 		return
 	}
-	if err := e.beginTurn(ctx, c); err != nil {
-		e.logger.Warn("the beginning of a turn could not be recorded", "turn", c.Turn, "err", err)
+	if err := c.beginTurn(ctx); err != nil {
+		c.logger.Warn("the beginning of a turn could not be recorded", "turn", c.Turn, "err", err)
 		return
 	}
 	o.mu.Lock()
@@ -58,8 +58,8 @@ func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
 	o.mu.Unlock()
 }
 
-func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
-	db, err := e.checkpoints.open()
+func (c *Call) beginTurn(ctx context.Context) error {
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,14 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 	if err != nil || !began {
 		return err
 	}
-	_, err = e.recordOutside(ctx, db, c, nil)
+	_, err = c.recordOutside(ctx, db, nil)
 	return err
 }
 
 // recordOutside compares the files that the call's session knows with what is recorded of them, and
 // records what others changed. skip says which paths to pass over; it may be nil. The answer is ""
 // when nothing had changed.
-func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
-	skip func(path string) bool) (checkpoint.ID, error) {
+func (c *Call) recordOutside(ctx context.Context, db *checkpoint.DB, skip func(path string) bool) (checkpoint.ID, error) {
 	known, err := db.Known(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	if err != nil {
 		return "", err
@@ -92,7 +91,7 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
 			skip != nil && skip(k.Path) {
 			continue
 		}
-		now, ok := e.observe(&k)
+		now, ok := c.observe(&k)
 		if !ok || k.Expects(now.After) {
 			continue
 		}
@@ -112,7 +111,7 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
 	}
 	saved, err := db.Save(ctx, op)
 	if err == nil {
-		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID,
+		c.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID,
 			"session", c.Session)
 	}
 	return saved.ID, err
@@ -121,14 +120,14 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
 // observe looks what became of a path since the session recorded it. It passes by what policy
 // denies today, and what is too large to be read. Where there is a directory in the place of a
 // file, or the reverse, what was there is gone: no tool makes that.
-func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
+func (c *Call) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	out := checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own,
 		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if k.Own.Kind == checkpoint.File && k.Own.Hash == "" {
 		// It was recorded without content and hash, as a file too large to read.
 		out.Skipped = checkpoint.SkipNotRead
 	}
-	place, err := e.fs.EntryLink(k.Path)
+	place, err := c.fs.EntryLink(k.Path)
 	if err != nil {
 		_, missing := errors.AsType[*guardfs.MissingParentError](err)
 		return out, missing || errors.Is(err, syscall.ENOTDIR)
@@ -140,7 +139,7 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 		return out, same
 	}
 	stamp := info.ID.String() + stamp(info, "")
-	o := &e.outside
+	o := &c.outside
 	o.mu.Lock()
 	last := o.looks[k.Path]
 	o.mu.Unlock()
@@ -148,7 +147,7 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 		out.After = last.state
 		return out, true
 	}
-	b, err := place.Load(e.cfg.Checkpoint.MaxFileBytes)
+	b, err := place.Load(c.cfg.Checkpoint.MaxFileBytes)
 	if err != nil {
 		return out, false
 	}

@@ -39,7 +39,7 @@ func init() {
 }
 
 func undo(e *engine.Engine) error {
-	_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+	_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
 	return err
 }
 
@@ -57,7 +57,7 @@ func overwriteAll(e *engine.Engine, ws string, names ...string) error {
 	for _, name := range names {
 		f.Paths = append(f.Paths, ws+"/"+name)
 	}
-	_, err = e.ChangeFiles(ctx, maker(), f)
+	_, err = maker(e).ChangeFiles(ctx, f)
 	return err
 }
 
@@ -279,8 +279,8 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 	defer x.Close()
 	must(t, overwriteAll(x.Engine, x.ws, "mounted"))
 	x.has("mounted", "after")
-	_, gone := x.Delete(ctx, maker(), x.ws+"/mounted", engine.DeleteOptions{})
-	_, moved := x.Move(ctx, maker(), engine.MoveArgs{From: x.ws + "/mounted", To: x.ws + "/moved"})
+	_, gone := maker(x.Engine).Delete(ctx, x.ws+"/mounted", engine.DeleteOptions{})
+	_, moved := maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/mounted", To: x.ws + "/moved"})
 	for what, err := range map[string]error{"delete": gone, "move": moved} {
 		if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != "" {
 			t.Errorf("a mount point, %s: %v", what, err)
@@ -299,7 +299,7 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		x.has(dir+"/f", "after")
 		must(t, undo(x.Engine))
 		x.has(dir+"/f", "before")
-		_, err = x.Redo(ctx, maker(), engine.RestoreOptions{})
+		_, err = maker(x.Engine).Redo(ctx, engine.RestoreOptions{})
 		must(t, err)
 		x.has(dir+"/f", "after")
 		must(t, overwriteAll(x.Engine, x.ws, dir+"/g", "new "+dir))
@@ -307,11 +307,11 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		for what, err := range map[string]error{
 			"linked": overwriteAll(x.Engine, x.ws, dir+"/linked"),
 			"delete": func() error {
-				_, err := x.Delete(ctx, maker(), name, engine.DeleteOptions{})
+				_, err := maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{})
 				return err
 			}(),
 			"move": func() error {
-				_, err := x.Move(ctx, maker(), engine.MoveArgs{From: name, To: x.ws + "/moved"})
+				_, err := maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"})
 				return err
 			}(),
 		} {
@@ -326,7 +326,7 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 	if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != x.ws+"/closed" {
 		t.Errorf("a new file: %v", err)
 	}
-	if page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{AllSessions: true}); err != nil || len(page.Checkpoints) == 0 {
+	if page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{AllSessions: true}); err != nil || len(page.Checkpoints) == 0 {
 		t.Errorf("%v, %v", page, err)
 	}
 }

@@ -53,10 +53,9 @@ type Rules struct {
 	above int64 // a file of more bytes is not read; 0: all are
 }
 
-// A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
+// A Planner is where a plan is made. Each look goes by handle and through the policy. All looks are
 // made again once the paths of the plan are locked.
-type Desk struct {
-	e     *Engine
+type Planner struct {
 	c     *Call
 	files targets
 	moves []*Move
@@ -72,19 +71,19 @@ type Desk struct {
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
-func (d *Desk) Load(path string, r Rules) (*Target, error) {
+func (d *Planner) Load(path string, r Rules) (*Target, error) {
 	t := &Target{Path: path, True: path, Before: &guardfs.Before{}, rules: r}
 	n := len(d.files)
 	d.files = append(d.files, t)
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
-	place, err := d.place(path, r.Link)
+	place, err := d.openEntry(path, r.Link)
 	if d.nowhere(path, err) {
-		return t, cmp.Or(d.notHeld(path), d.e.fresh(t))
+		return t, cmp.Or(d.notHeld(path), d.c.fresh(t))
 	}
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
-		return t, cmp.Or(d.notHeld(t.True), d.e.fresh(t))
+		return t, cmp.Or(d.notHeld(t.True), d.c.fresh(t))
 	}
 	if err != nil {
 		return nil, err
@@ -98,18 +97,18 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 		return nil, err
 	}
 	if r.Read != ReadNone {
-		if err := d.e.changeable(t); err != nil {
+		if err := d.c.changeable(t); err != nil {
 			return nil, err
 		}
 	}
-	if t.Known, err = d.e.know(d.c, t); err != nil {
+	if t.Known, err = d.c.know(t); err != nil {
 		return nil, err
 	}
-	return t, cmp.Or(d.e.fresh(t), d.e.keeps(t, "", true))
+	return t, cmp.Or(d.c.fresh(t), d.c.keeps(t, "", true))
 }
 
 // forget takes back the last Load.
-func (d *Desk) forget() {
+func (d *Planner) forget() {
 	n := len(d.files) - 1
 	d.files[n:].close()
 	d.files = d.files[:n]
@@ -117,7 +116,7 @@ func (d *Desk) forget() {
 
 // plan adds to p what becomes of the files that were loaded, each as its After says, and the
 // directories that have to be made for them, and puts all of it in order.
-func (d *Desk) plan(p Plan) (*Plan, error) {
+func (d *Planner) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
 		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
 			return nil, &PlanError{t.True, "it was not read", Put}
@@ -131,19 +130,19 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 		}
 		// Such a plan has many files. Those that stay as they are need no diff.
 		if t.rules.Read == ReadNone {
-			if err := d.e.changeable(t); err != nil {
+			if err := d.c.changeable(t); err != nil {
 				return nil, err
 			}
 		}
-		if err := d.e.keeps(t, p.Op.Kind, false); err != nil {
+		if err := d.c.keeps(t, p.Op.Kind, false); err != nil {
 			return nil, err
 		}
 		s := t.step()
-		if err := d.e.inPlace(t, &s); err != nil {
+		if err := d.c.inPlace(t, &s); err != nil {
 			return nil, err
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
-		if t.givesWay() {
+		if t.fileReplacesDir() {
 			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
 			p.Steps = append(p.Steps, gone)
 			s.Before = State{}
@@ -181,12 +180,12 @@ func (e *Engine) inPlace(t *Target, s *Step) error {
 
 // above makes the directories that are missing above a path, unless the plan makes them already for
 // another path. name is the canonical path that it will have.
-func (d *Desk) above(spelled, name string) (steps []Step, err error) {
+func (d *Planner) above(spelled, name string) (steps []Step, err error) {
 	key := path.Dir(filepath.ToSlash(spelled)) + "/x"
 	if _, known := d.tops[key]; known && spelled == name {
 		return nil, nil
 	}
-	dirs, is, err := d.e.makes(spelled).Missing(spelled)
+	dirs, is, err := d.c.treeForMkdir(spelled).Missing(spelled)
 	if err == nil && dirs != nil && is != name {
 		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
 	}
@@ -200,13 +199,13 @@ func (d *Desk) above(spelled, name string) (steps []Step, err error) {
 }
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
-func (d *Desk) rmdir(name string) (Step, error) {
+func (d *Planner) rmdir(name string) (Step, error) {
 	s := Step{Path: name, Action: Rmdir, Optional: true}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
-	place, err := d.e.fs.EntryLink(name)
+	place, err := d.c.fs.EntryLink(name)
 	if err == nil {
-		err = d.e.judge.Judge(place.Object(), guardfs.Remove)
+		err = d.c.judge.Judge(place.Object(), guardfs.Remove)
 		place.Close()
 	}
 	if _, no := errors.AsType[*policy.Denied](err); no {
@@ -216,12 +215,12 @@ func (d *Desk) rmdir(name string) (Step, error) {
 }
 
 // move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
-func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
+func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
 	if mv.To != "" {
 		err = d.openRename(mv)
 	} else {
-		back, err = d.e.loadMove(d.ctx, mv)
+		back, err = d.c.loadMove(d.ctx, mv)
 	}
 	if err != nil {
 		return s, back, err
@@ -229,18 +228,18 @@ func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	return mv.step(), back, nil
 }
 
-// make has a plan made of what is there now.
-func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
+// makePlan has a plan made of what is there now.
+func (d *Planner) makePlan(ctx context.Context, make PlanFunc) (*Plan, error) {
 	d.close()
 	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err == nil {
-		err = d.unmixed(ctx, p)
+		err = d.checkOverlay(ctx, p)
 	}
 	if UnsavedText.In(err) && !d.disk && ctx.Err() == nil { // is it?
 		d.disk = true
-		return d.make(ctx, make)
+		return d.makePlan(ctx, make)
 	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
@@ -254,7 +253,7 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	return p, d.e.checkDescriptors(p)
+	return p, d.c.checkDescriptors(p)
 }
 
 // check goes through a plan as if it were carried out, and refuses one that is not possible: a path
@@ -348,37 +347,37 @@ func absolute(name string) bool {
 		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
 }
 
-func (d *Desk) close() {
+func (d *Planner) close() {
 	d.files.close()
 	for _, mv := range d.moves {
 		mv.close()
 	}
 }
 
-// moved looks again whether what the plan was made of is still there.
-func (d *Desk) moved(ctx context.Context) (bool, error) {
+// changedSincePlan looks again whether what the plan was made of is still there.
+func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
 		var other bool
 		var err error
 		if mv.Back {
-			other, err = d.e.isBack(ctx, mv)
+			other, err = d.c.isBack(ctx, mv)
 		} else {
-			other, err = d.e.staysPut(mv)
+			other, err = d.c.staysPut(mv)
 		}
 		if err == nil && !other {
-			other, err = d.e.refilled(ctx, mv)
+			other, err = d.c.refilled(ctx, mv)
 		}
 		if err != nil || other {
 			return other, err
 		}
 	}
 	for _, dir := range d.drops {
-		if s, err := d.e.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
+		if s, err := d.c.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
 			return true, nil
 		}
 	}
 	for name, top := range d.tops {
-		if dirs, _, err := d.e.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+		if dirs, _, err := d.c.treeForMkdir(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
 			dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}
@@ -755,7 +754,7 @@ type Target struct {
 	Known  Knowledge
 	After  After
 
-	// Published is what was done, nil for a target that needed nothing.
+	// Published describes the object that was published; nil for a target that needed nothing.
 	Published *guardfs.Published
 
 	InPlace bool // it can't be exchanged, and is written in place
@@ -783,7 +782,7 @@ type After struct {
 	cut    []byte // with From: what of the file itself goes
 	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
 	Target string // of a symlink
-	// how Before became Content, from whoever knows it already; nil: compared when wanted
+	// how Before became Content, where an edit knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
 	// for the rules: the whole text, and the text that it replaces; or what edits made
 	was, text []byte
@@ -791,9 +790,9 @@ type After struct {
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
-	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
+	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
-	Shown *Sight
+	Shown *ReadRecord
 }
 
 // Unchanged says that After is what is there already, so that nothing has to be written.
@@ -900,12 +899,12 @@ type Knowledge struct {
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.
-func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
+func (c *Call) know(t *Target) (Knowledge, error) {
 	b := t.Before
-	if e.ledger == nil || t.none() {
-		return Knowledge{Tracked: e.ledger != nil}, nil
+	if c.ledger == nil || t.none() {
+		return Knowledge{Tracked: c.ledger != nil}, nil
 	}
-	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), t.True)
+	s, ok, err := c.ledger.Look(c.key(), b.Info.ID.String(), t.True)
 	if err != nil {
 		return Knowledge{}, &hostError{"looking up what was read", err}
 	}
@@ -974,7 +973,7 @@ func (a *After) size() int64 {
 // there as long as the file is. So a desk notes such places in advance.
 
 // swapAbove is the path of those that trade that p is below; "" for none.
-func (d *Desk) swapAbove(p string) string {
+func (d *Planner) swapAbove(p string) string {
 	for _, s := range d.swaps {
 		if below(p, s) {
 			return s
@@ -984,13 +983,13 @@ func (d *Desk) swapAbove(p string) string {
 }
 
 // swapOver is the target above p whose place a directory takes; nil for none.
-func (d *Desk) swapOver(p string) *Target {
+func (d *Planner) swapOver(p string) *Target {
 	s := d.swapAbove(p)
 	if s == "" {
 		return nil
 	}
 	for _, t := range d.files {
-		if t.True == s && t.becomesDir() {
+		if t.True == s && t.dirReplacesFile() {
 			return t
 		}
 	}
@@ -998,35 +997,35 @@ func (d *Desk) swapOver(p string) *Target {
 }
 
 // inside says that p is in a directory that gives way to a file or link.
-func (d *Desk) inside(p string) bool {
+func (d *Planner) inside(p string) bool {
 	s := d.swapAbove(p)
 	return s != "" &&
-		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
+		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.fileReplacesDir() })
 }
 
 // nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
 // the same change. Policy has spoken already.
-func (d *Desk) nowhere(p string, err error) bool {
+func (d *Planner) nowhere(p string, err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
 }
 
-// place opens the place of p; link says that a link there is meant itself. A link that becomes a
+// openEntry opens the entry of p; link says that a link there is meant itself. A link that becomes a
 // directory in the same change is not followed: below it there is nothing as yet, as below a file
 // (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
-func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
-	open := d.e.fs.Entry
+func (d *Planner) openEntry(p string, link bool) (*guardfs.Entry, error) {
+	open := d.c.fs.Entry
 	if link {
-		open = d.e.fs.EntryLink
+		open = d.c.fs.EntryLink
 	}
 	place, err := open(p)
 	top := d.swapAbove(p)
-	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.e.isLink(top) {
+	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.c.isLink(top) {
 		return place, err
 	}
 	if err == nil {
 		place.Close()
 	}
-	if err := d.e.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
+	if err := d.c.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
 		return nil, err
 	}
 	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
@@ -1034,7 +1033,7 @@ func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
 
 // look reads what is there, or what of it changed since; a directory only where one gives way. What
 // a client holds comes in the place of a file; disk is that then.
-func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
+func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {
 		was = t.disk
@@ -1067,20 +1066,20 @@ func dirBefore(p *guardfs.Entry) (*guardfs.Before, error) {
 	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
 }
 
-// givesWay says that a directory is there, and a file or link takes its place.
-func (t *Target) givesWay() bool {
+// fileReplacesDir says that a directory is there, and a file or link takes its place.
+func (t *Target) fileReplacesDir() bool {
 	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
 		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
 }
 
-// becomesDir says that a file or link is there, and a directory takes its place.
-func (t *Target) becomesDir() bool {
+// dirReplacesFile says that a file or link is there, and a directory takes its place.
+func (t *Target) dirReplacesFile() bool {
 	return t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind == guardfs.KindDir
 }
 
 // isLink says that a link is at that very path.
-func (e *Engine) isLink(p string) bool {
-	place, err := e.fs.EntryLink(p)
+func (c *Call) isLink(p string) bool {
+	place, err := c.fs.EntryLink(p)
 	if err != nil {
 		return false
 	}
@@ -1191,21 +1190,21 @@ func slashed(names []string) []string {
 
 // recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
 // so an error is only logged.
-func (e *Engine) recordClosedDirs(ctx context.Context, c *Call, paths ...string) {
-	if !e.cfg.CheckpointBeforeMutation {
+func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
+	if !c.cfg.CheckpointBeforeMutation {
 		return
 	}
-	if err := e.storeDirs(ctx, c, paths); err != nil {
-		e.logger.Warn("the modes of directories could not be kept", "err", err)
+	if err := c.storeDirs(ctx, paths); err != nil {
+		c.logger.Warn("the modes of directories could not be kept", "err", err)
 	}
 }
 
-func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
+func (c *Call) storeDirs(ctx context.Context, paths []string) error {
 	var closed []string
-	o := &e.outside
+	o := &c.outside
 	for _, p := range paths {
 		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
-			if root := e.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
 				root == "" && dir != path.Dir(p) {
 				break // what holds all the work is not removed and brought back
 			}
@@ -1221,7 +1220,7 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 			if done { // and so are those above
 				break
 			}
-			place, err := e.fs.Entry(dir)
+			place, err := c.fs.Entry(dir)
 			if err != nil {
 				break // policy lets nobody make directories from here up
 			}
@@ -1235,14 +1234,14 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	if closed == nil {
 		return nil
 	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return err
 	}
 	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
-		Turn: c.Turn, Time: e.now()}
+		Turn: c.Turn, Time: c.now()}
 	for _, dir := range closed {
-		now, err := e.dirState(dir)
+		now, err := c.dirState(dir)
 		if err != nil {
 			return err
 		}

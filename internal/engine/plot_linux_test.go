@@ -198,7 +198,7 @@ func (p *plot) run(x *tree, s *stranger) error {
 		}
 		return nil
 	}
-	_, err := x.ChangeFiles(ctx, x.call("s"), f)
+	_, err := x.call("s").ChangeFiles(ctx, f)
 	return err
 }
 

@@ -93,7 +93,7 @@ func (o *object) is(at *guardfs.Entry) (is bool, now *guardfs.Before, err error)
 
 // A rollback is the steps of one change that is open.
 type rollback struct {
-	e       *Engine
+	c       *Call
 	tag     string
 	steps   []record
 	changes []checkpoint.Recorded // what the store has of it; nil where it has nothing
@@ -160,22 +160,21 @@ func (s *record) name() string {
 //
 // A change is left as it is where today's policy denies one of its paths. A process that may reach them all decides, such as the next call with
 // another root. recover waits for locks until then, in total. A change that is still locked is left for later.
-func (e *Engine) recover(ctx context.Context, until time.Time) error {
-	e = e.whole // the paths of others are not those of this call
-	open, err := e.openOps(ctx)
+func (c *Call) recover(ctx context.Context, until time.Time) error {
+	open, err := c.openOps(ctx)
 	if err != nil {
 		return err
 	}
 	for _, o := range open {
-		if !e.dead(ctx, o.tag) { // it is being carried out, or taken back
+		if !c.dead(ctx, o.tag) { // it is being carried out, or taken back
 			continue
 		}
 		// Another start tries again; calls on other paths need not wait for that.
-		err := e.recoverOp(ctx, o, until)
-		if e.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
-			e.left.Store(true) // the worker has died again: the next call has another one
+		err := c.recoverOp(ctx, o, until)
+		if c.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
+			c.left.Store(true) // the worker has died again: the next call has another one
 		} else if err != nil {
-			e.unrecovered.log(e.logger, o.key(), err)
+			c.unrecovered.log(c.logger, o.key(), err)
 		}
 	}
 	return nil
@@ -191,7 +190,7 @@ type openOp struct {
 	db    *checkpoint.DB
 }
 
-// key is what a log calls it.
+// key is its name in a log.
 func (o *openOp) key() checkpoint.ID {
 	if o.id == "" {
 		return checkpoint.ID(o.tag)
@@ -272,8 +271,8 @@ func (e *Engine) dead(ctx context.Context, tag string) bool {
 }
 
 // recoverOp brings one operation to its end.
-func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error {
-	p := &rollback{e: e, tag: o.tag, steps: o.steps, db: o.db}
+func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
+	p := &rollback{c: c, tag: o.tag, steps: o.steps, db: o.db}
 	paths := p.paths()
 	if o.id != "" {
 		op, err := o.db.Get(ctx, o.id, checkpoint.Scope{AllSessions: true})
@@ -290,7 +289,7 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 			paths = append(paths, n.Beside)
 		}
 	}
-	unlock, err := e.lockAll(ctx, p, paths, until)
+	unlock, err := c.lockAll(ctx, p, paths, until)
 	if err != nil {
 		return err
 	}
@@ -303,14 +302,14 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 			return err
 		}
 		made = rows[at].Made
-	} else if !e.journal.Has(o.tag) {
+	} else if !c.journal.Has(o.tag) {
 		return nil
 	}
-	if err := e.reaches(paths); err != nil {
+	if err := c.reaches(paths); err != nil {
 		return err
 	}
 	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 {
-		return e.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
+		return c.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
 	}
 	if !made && p.single() && (o.id != "" || len(p.steps) > 0) {
 		if made, err = p.made(); err != nil {
@@ -319,7 +318,7 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 	}
 	if made {
 		if err = p.finish(ctx, o.id); err == nil {
-			e.journal.Forget(o.tag)
+			c.journal.Forget(o.tag)
 		}
 		return err
 	}
@@ -331,26 +330,26 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 	if stuck != nil {
 		outcome = checkpoint.Foreign
 	}
-	if err := errors.Join(p.settleTrash(ctx), e.discardAll(ctx, o.names)); err != nil {
+	if err := errors.Join(p.settleTrash(ctx), c.discardAll(ctx, o.names)); err != nil {
 		return err
 	}
-	e.journal.Forget(o.tag)
+	c.journal.Forget(o.tag)
 	switch {
 	case o.id == "":
 		return nil
 	case stuck != nil:
-		e.logger.Warn("of an interrupted change not everything could be taken back; "+
+		c.logger.Warn("of an interrupted change not everything could be taken back; "+
 			"its checkpoint holds what was there", "id", o.id, "paths", stuck)
 	default:
-		e.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
+		c.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
 	}
 	return o.db.Settle(ctx, o.id, outcome)
 }
 
 // discardAll removes what has the names that were given while a change was made ready. Nobody ever had it by another name.
-func (e *Engine) discardAll(ctx context.Context, names []guardfs.GivenName) error {
+func (c *Call) discardAll(ctx context.Context, names []guardfs.GivenName) error {
 	for _, n := range names {
-		at, err := e.placeOf(n.Beside)
+		at, err := c.placeOf(n.Beside)
 		if at == nil || err != nil {
 			if err != nil {
 				return err
@@ -360,7 +359,7 @@ func (e *Engine) discardAll(ctx context.Context, names []guardfs.GivenName) erro
 		temp, err := at.Temp(n.Base)
 		at.Close() //nolint:errcheck // nothing was written through it
 		if err == nil {
-			err = e.discard(ctx, temp, temp.Object().Info)
+			err = c.discard(ctx, temp, temp.Object().Info)
 			temp.Close() //nolint:errcheck // see above
 		}
 		if err != nil {
@@ -394,9 +393,9 @@ var errLater = errors.New("not everything can be taken back at this time")
 var errOutOfReach = errors.New("some of its paths are out of reach")
 
 // reaches refuses where policy denies any of the paths of an operation.
-func (e *Engine) reaches(paths []string) error {
+func (c *Call) reaches(paths []string) error {
 	for _, name := range paths {
-		place, err := e.fs.EntryLink(name)
+		place, err := c.fs.EntryLink(name)
 		if err == nil {
 			place.Close()
 		}
@@ -409,16 +408,16 @@ func (e *Engine) reaches(paths []string) error {
 
 // lockAll locks all paths of an operation that can be reached, whatever is there by now, with the keys that a change of them would take,
 // and the operation itself. It waits for others until then, but always a moment.
-func (e *Engine) lockAll(ctx context.Context, p *rollback, paths []string, until time.Time) (func(), error) {
+func (c *Call) lockAll(ctx context.Context, p *rollback, paths []string, until time.Time) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
-	keys := e.recoveryKeys(p, paths)
+	keys := c.recoveryKeys(p, paths)
 	for range rounds {
-		unlock, err := e.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
+		unlock, err := c.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
 		if err != nil {
 			return nil, err
 		}
 		held := keys
-		if keys = e.recoveryKeys(p, paths); subset(keys, held) {
+		if keys = c.recoveryKeys(p, paths); subset(keys, held) {
 			return unlock, nil
 		}
 		unlock()
@@ -427,7 +426,7 @@ func (e *Engine) lockAll(ctx context.Context, p *rollback, paths []string, until
 }
 
 // recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place, and of each name where nothing may be.
-func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
+func (c *Call) recoveryKeys(p *rollback, paths []string) map[string]bool {
 	keys, dirs := map[string]bool{opKey(p.tag): true}, map[string]bool{}
 	for i := range p.steps {
 		for _, name := range []string{p.steps[i].Path, p.steps[i].To} {
@@ -438,11 +437,11 @@ func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
 	}
 	for _, name := range paths {
 		above(name, dirs)
-		if place, err := e.fs.EntryLink(name); err == nil {
+		if place, err := c.fs.EntryLink(name); err == nil {
 			keys[place.LockKey()] = true
 			place.Close()
 		}
-		e.eachName(name, func(name string) bool {
+		c.eachName(name, func(name string) bool {
 			key := guardfs.NameKey(name)
 			more := !keys[key]
 			keys[key] = true
@@ -457,8 +456,8 @@ func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
 
 // eachName hands over the canonical path, then those of the missing directories above it, until add
 // returns false.
-func (e *Engine) eachName(p string, add func(name string) (more bool)) {
-	place, err := e.fs.EntryLink(p)
+func (c *Call) eachName(p string, add func(name string) (more bool)) {
+	place, err := c.fs.EntryLink(p)
 	if err == nil {
 		defer place.Close()
 		add(place.Object().True)
@@ -467,7 +466,7 @@ func (e *Engine) eachName(p string, add func(name string) (more bool)) {
 		more := func(name string) bool { return name != gone.Missing && len(name) > len(gone.Missing) }
 		for name := gone.True; add(name) && more(name); name = path.Dir(name) {
 		}
-	} // any other error is met again, and said, by whoever is to make it
+	} // any other error is met again by the change itself, which says it
 }
 
 func subset(a, b map[string]bool) bool {
@@ -546,8 +545,8 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 	}
 	for i := range p.steps {
 		if s := &p.steps[i]; s.Dir == "" && s.Before.ID != "" {
-			if err := p.e.removeEmpty(s.Path, s.Before.ID); err != nil && !errors.Is(err, errNotOurs) && !inUse(err) {
-				p.e.logger.Warn("a directory could not be removed", "path", s.Path, "err", err)
+			if err := p.c.removeEmpty(s.Path, s.Before.ID); err != nil && !errors.Is(err, errNotOurs) && !inUse(err) {
+				p.c.logger.Warn("a directory could not be removed", "path", s.Path, "err", err)
 			}
 		}
 	}
@@ -595,7 +594,7 @@ func (p *rollback) dispose(temp *guardfs.Entry, of string, known bool) error {
 		}
 	}
 	left, err := temp.Preserve()
-	p.e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
+	p.c.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
 	p.left = left
 	return err
 }
@@ -673,11 +672,11 @@ func (p *rollback) open(i int) (_ *names, err error) {
 			out.close()
 		}
 	}()
-	if out.place, err = p.e.placeOf(s.Path); err != nil {
+	if out.place, err = p.c.placeOf(s.Path); err != nil {
 		return nil, err
 	}
 	if s.Do == Rename {
-		if out.to, err = p.e.placeOf(s.To); err != nil || inTrash(s.Path) || inTrash(s.To) || out.place == nil {
+		if out.to, err = p.c.placeOf(s.To); err != nil || inTrash(s.Path) || inTrash(s.To) || out.place == nil {
 			return out, err
 		}
 	}
@@ -687,7 +686,7 @@ func (p *rollback) open(i int) (_ *names, err error) {
 	// Policy was asked about the path in that directory, not about the directory.
 	at := out.place
 	if below, _, more := strings.Cut(strings.TrimPrefix(s.Path[len(s.Dir):], "/"), "/"); s.Do != Rename && (more || at == nil) {
-		if at, err = p.e.placeOf(path.Join(s.Dir, below)); err != nil || at == nil {
+		if at, err = p.c.placeOf(path.Join(s.Dir, below)); err != nil || at == nil {
 			return out, err
 		}
 		defer at.Close() //nolint:errcheck // nothing was written through it
@@ -704,10 +703,10 @@ func (p *rollback) open(i int) (_ *names, err error) {
 
 // placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
 // the way to it leads elsewhere by now.
-func (e *Engine) placeOf(name string) (*guardfs.Entry, error) {
-	tree := e.fs
+func (c *Call) placeOf(name string) (*guardfs.Entry, error) {
+	tree := c.fs
 	if inTrash(name) {
-		tree = e.trash
+		tree = c.trash
 	}
 	place, err := tree.EntryLink(name)
 	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
@@ -734,7 +733,7 @@ func (p *rollback) rollBack(ctx context.Context) (stuck []string, again error) {
 		}
 		if err != nil {
 			again = errors.Join(again, err)
-			p.e.logger.Error("a step of a change that failed could not be taken back", "path", p.steps[i].Path, "err", err)
+			p.c.logger.Error("a step of a change that failed could not be taken back", "path", p.steps[i].Path, "err", err)
 		}
 	}
 	if again == nil && !p.hidden {
@@ -801,11 +800,11 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 		_, err := at.place.Publish(ctx, at.temp, now, guardfs.Precondition{})
 		return true, false, err
 	case out == nil && ours: // others removed what was displaced
-		return p.again(ctx, i, at)
+		return p.restage(ctx, i, at)
 	case out == nil:
 		same, _, err := s.Before.is(at.place)
 		if at.fresh != nil && err == nil {
-			err = p.e.discard(ctx, at.fresh, at.fresh.Object().Info)
+			err = p.c.discard(ctx, at.fresh, at.fresh.Object().Info)
 		}
 		return false, !same && err == nil && at.place != nil && !p.live, err
 	case ours:
@@ -822,11 +821,11 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
 
-// again makes what was displaced anew, from the store. Where the store does not have it, what is there stays.
-func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+// restage makes the file or link that was displaced anew, from the store. Where the store does not have it, what is there stays.
+func (p *rollback) restage(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
 	was, ok := p.stored(s.Path)
-	if !ok || at.temp == nil || p.db == nil || was.Kind == checkpoint.File && was.Hash == "" {
+	if !ok || at.temp == nil || p.db == nil || !leaf(was.Kind) || was.Kind == checkpoint.File && was.Hash == "" {
 		return false, true, nil
 	}
 	what := guardfs.NewObject{Kind: guardfs.KindSymlink, Content: []byte(was.Target)}
@@ -837,7 +836,7 @@ func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck boo
 		}
 	}
 	if err == nil {
-		err = p.e.discard(ctx, at.fresh, at.fresh.Object().Info) // half of it
+		err = p.c.discard(ctx, at.fresh, at.fresh.Object().Info) // half of it
 	}
 	if err != nil {
 		return false, false, err
@@ -870,7 +869,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	top := temp.ParentTrue() + "/" + temp.Base()
 	for i := range slices.Backward(s.Tree) {
 		o := &s.Tree[i]
-		in, err := p.e.trash.EntryLink(top + "/" + o.Path)
+		in, err := p.c.trash.EntryLink(top + "/" + o.Path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
@@ -1031,11 +1030,11 @@ func (p *rollback) settleTrash(ctx context.Context) error {
 		}
 		at.close()
 		for _, unsettled := range []bool{true, false} {
-			entries, err := p.e.entriesAt(ctx, p.db, s.name(), unsettled)
+			entries, err := p.c.entriesAt(ctx, p.db, s.name(), unsettled)
 			errs = append(errs, err)
 			for j := range entries {
 				if t := &entries[j]; t.Parked == slot && (unsettled || !there) {
-					errs = append(errs, p.e.settleEntry(ctx, p.db, t, there))
+					errs = append(errs, p.c.settleEntry(ctx, p.db, t, there))
 				}
 			}
 		}
@@ -1146,8 +1145,8 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 
 // stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
 // so is a file in its place.
-func (e *Engine) stateOf(path string) (checkpoint.State, error) {
-	place, err := e.fs.EntryLink(path)
+func (c *Call) stateOf(path string) (checkpoint.State, error) {
+	place, err := c.fs.EntryLink(path)
 	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
 		errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil
@@ -1187,7 +1186,7 @@ type KeptFile = guardfs.KeptFile
 
 // Kept lists the files that could not be put back in their places, are kept beside them, and still are there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy. at is where it is kept.
-func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs.KeptFile, error) {
+func Kept(ctx context.Context, dataDir string, at Location, remove bool) ([]guardfs.KeptFile, error) {
 	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: at.Calls})
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ var cutAt = map[bool]string{false: "rename", true: "unlink"}
 
 func (x *tree) outcome(id checkpoint.ID) checkpoint.Outcome {
 	x.t.Helper()
-	op, err := x.Checkpoint(ctx, x.call("s"), id)
+	op, err := x.call("s").Checkpoint(ctx, id)
 	must(x.t, err)
 	return op.Outcome
 }
@@ -52,14 +52,14 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 		looks := x.looks()
 		other := x.open2(x.ws)
 		for _, want := range []checkpoint.ID{third, second, first} {
-			dry, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: true})
+			dry, err := other.Begin(x.call("s")).Undo(ctx, engine.RestoreOptions{DryRun: true})
 			if err != nil || dry.Plan.UndoOf != want || x.looks() != looks {
 				t.Fatalf("killed %v: the dry run takes back %v, want %s: %v\n%s", killed, dry, want, err, x.looks())
 			}
 			if o := other.outcome(want); o == checkpoint.Aborted {
 				t.Fatalf("killed %v: %s is %v", killed, want, o)
 			}
-			done, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			done, err := other.Begin(x.call("s")).Undo(ctx, engine.RestoreOptions{})
 			if err != nil || done.Plan.UndoOf != want {
 				t.Fatalf("killed %v: taken back %v, want %s: %v", killed, done, want, err)
 			}
@@ -87,7 +87,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 		x.open()
 		x.write("b", "x")
 		for _, dry := range []bool{true, false} {
-			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: dry})
+			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{DryRun: dry})
 			if err != nil || done.Plan.UndoOf != want {
 				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
 			}
@@ -202,7 +202,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 		x.open()
 		x.has("a", "newer")
 		x.has("b", "old")
-		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || (len(kept) == 1) != (c.kept != "") || x.outcome(id) != checkpoint.Foreign {
 			t.Fatalf("%s: kept %v %v, it is %s", what, kept, err, x.outcome(id))
 		}
@@ -243,7 +243,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 		of      checkpoint.ID
 		content string
 	}{{later, "y"}, {cut, "x"}} {
-		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		done, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 		if err != nil || done.Plan.UndoOf != want.of {
 			t.Fatalf("taken back %+v, want %s: %v", done, want.of, err)
 		}
@@ -262,7 +262,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		id := x.cut("rename", n, makes("new", names...))
 		x.Close()
 		other := x.open2(x.ws + "/r2")
-		_, err := other.ChangeFiles(ctx, x.call("z"), x.becomes("mine", "r2/c"))
+		_, err := other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))
 		must(t, err)
 		x.has("r2/c", "mine")
 		if other.halfWay() == nil {
@@ -295,7 +295,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	}
 	x.Close()
 	other := x.open2(x.ws + "/r2")
-	_, err := other.Restore(ctx, x.call("s"), checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
+	_, err := other.Begin(x.call("s")).Restore(ctx, checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
 	must(t, err)
 	must(t, other.Close())
 	x.has("r2/made", "old")
@@ -376,8 +376,8 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		x := lay(t)
 		c := x.call("s")
 		c.Turn = "t"
-		x.BeginTurn(ctx, c)
-		_, err := x.ChangeFiles(ctx, c, x.becomes("new", all...))
+		c.BeginTurn(ctx)
+		_, err := c.ChangeFiles(ctx, x.becomes("new", all...))
 		must(t, err)
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
@@ -388,7 +388,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		x.Close()
 		x.cfg.RequireApproval = true
 		x.open()
-		_, err = x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{})
+		_, err = x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 		must(t, err)
 		for _, name := range all {
 			x.has(name, "old")
@@ -449,7 +449,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	refused := func(when string) {
 		t.Helper()
 		x.SetLockWait(50 * time.Millisecond)
-		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		done, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 		if e, ok := errors.AsType[*engine.Refusal](err); !ok || e.Cause != engine.Unsettled || e.Facts != cut {
 			t.Fatalf("%s: %+v, %v", when, done, err)
 		}
@@ -457,7 +457,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	}
 	refused("its path is locked")
 	x.SetLockWait(time.Hour)
-	_, err = x.Undo(ctx, x.call("other"), engine.RestoreOptions{})
+	_, err = x.call("other").Undo(ctx, engine.RestoreOptions{})
 	must(t, err)
 	x.has("c", "old")
 
@@ -479,7 +479,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 	must(t, err)
 	x.has("b", "old")
 }
@@ -490,7 +490,7 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		x := grow(t, nil)
 		x.write("a", "old")
 		id := x.put("s", "a", "new")
-		done, err := x.RestoreAfter(ctx, x.call("s"), id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
+		done, err := x.call("s").RestoreAfter(ctx, id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
 			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))})
 			return err
 		})
@@ -515,13 +515,13 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		"a start": {func(*tree) {}, false},
 		"a call below the old name": {func(x *tree) {
 			other := x.open2(x.ws)
-			_, err := other.Create(ctx, x.call("s"), x.ws+"/d/n/new", []byte("new\n"), engine.Rules{Parents: true})
+			_, err := other.Begin(x.call("s")).Create(ctx, x.ws+"/d/n/new", []byte("new\n"), engine.Rules{Parents: true})
 			must(t, errors.Join(err, other.Close()))
 			must(t, os.RemoveAll(x.ws+"/d/n"))
 		}, false},
 		"a call below the new name": {func(x *tree) {
 			other := x.open2(x.ws)
-			_, err := other.Create(ctx, x.call("s"), x.ws+"/e/g/new", []byte("new\n"), engine.Rules{Parents: true})
+			_, err := other.Begin(x.call("s")).Create(ctx, x.ws+"/e/g/new", []byte("new\n"), engine.Rules{Parents: true})
 			must(t, errors.Join(err, other.Close()))
 			must(t, os.RemoveAll(x.ws+"/e/g"))
 		}, false},
@@ -533,7 +533,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x.layMove()
 		was := x.looks()
 		x.cut("rename", 2, func(x *tree) error {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
 			return err
 		})
 		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
@@ -543,7 +543,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		must(t, x.Close())
 		x.open()
 		must(t, x.Recover(ctx))
-		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || x.halfWay() != nil || len(kept) != 0 {
 			t.Errorf("%s: kept %v %v, half-way %v", what, kept, err, x.halfWay())
 		}
@@ -572,7 +572,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 		x := grow(t, nil)
 		system := callsOf(x)
 		x.write("kept", "old")
-		x.BeginTurn(ctx, x.call("s"))
+		x.call("s").BeginTurn(ctx)
 		for _, name := range names {
 			x.puts("t", "new/"+name, name)
 		}
@@ -586,7 +586,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 			return nil
 		}
 		system.hook.Store(&hook)
-		_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 		system.hook.Store(nil)
 		if count.Load() < n {
 			break
@@ -653,14 +653,14 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			x.write("f", old)
 			c := x.call("s")
 			c.Turn = "t1"
-			x.BeginTurn(ctx, c)
+			c.BeginTurn(ctx)
 			start := time.Now()
 			first := x.put("s", "f", edited(old, "2"))
 			x.write("f", edited(old, "2", "6"))
 			x.put("s", "f", edited(old, "2", "6", "10"))
 			in := map[string]checkpoint.Restore{"id": {ID: first}, "turn": {Turn: "t1"}, "since": {Since: start}}[by]
 			restore := func(how string) (*engine.Restored, error) {
-				return x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: how})
+				return c.Restore(ctx, in, engine.RestoreOptions{OnConflict: how})
 			}
 			refused := func() {
 				t.Helper()
@@ -678,18 +678,18 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			}
 			x.has("f", edited(old, "6"))
 			refused() // what was kept is kept
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			x.has("f", edited(old, "2", "6", "10"))
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil { // of the second edit alone
+			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the second edit alone
 				t.Fatal(err)
 			}
 			x.has("f", edited(old, "2", "6"))
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+			if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 				t.Fatalf("undo over it must be a conflict: %v", err)
 			}
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
+			if _, err := c.Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
 				t.Fatal(err)
 			}
 			x.has("f", edited(old, "6"))
@@ -707,11 +707,11 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x := grow(t, nil)
 	c := x.call("s")
 	c.Turn = "t1"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	x.put("s", "f", "made\n")
 	x.write("f", "made\nby hand\n")
 	x.put("s", "f", "made\nby hand\nedited\n")
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	x.has("f", "made\nby hand\nedited\n")
@@ -724,10 +724,10 @@ func TestOutsiderTookBack(t *testing.T) {
 	c := x.call("s")
 	turn := func(name string) {
 		c.Turn = name
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 	}
 	turn("t1")
-	if _, err := x.Delete(ctx, c, path, engine.DeleteOptions{}); err != nil {
+	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.write("f", "by hand\n")
@@ -736,11 +736,11 @@ func TestOutsiderTookBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn("t3")
-	page, err := x.Checkpoints(ctx, c, checkpoint.Filter{Kind: checkpoint.KindExternal})
+	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 2 {
 		t.Fatalf("both changes must be on record: %+v %v", page, err)
 	}
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.has("f", "0\n")
@@ -752,13 +752,13 @@ func TestOthersTookBack(t *testing.T) {
 	x.write("f", "0\n")
 	x.put("s", "f", "1\n")
 	x.put("u", "f", "2\n")
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
-	if _, err := x.Undo(ctx, x.call("u"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("u").Undo(ctx, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.has("f", "0\n")
@@ -794,7 +794,7 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	c := x.call("s")
 	turn := func(name string) {
 		c.Turn = name
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 	}
 	turn("t1")
 	x.put("s", "old", "old, edited\n")
@@ -812,11 +812,11 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 	x.write("shared", "by hand\n")
 	turn("t2")
-	page, err := x.Checkpoints(ctx, c, checkpoint.Filter{Kind: checkpoint.KindExternal})
+	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 1 {
 		t.Fatalf("%+v %v", page, err)
 	}
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.has("old", "old, edited\n")
@@ -847,7 +847,7 @@ func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it has now %v %q", mode, attr)
 	}
-	if _, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{}); err != nil {
+	if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.put("s", "f", "made anew\n")
@@ -855,7 +855,7 @@ func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 		t.Fatalf("a new file has %v", mode)
 	}
 	for range 2 {
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -81,18 +81,18 @@ func TestTrashKeepsLongerWhatAPersonRemoves(t *testing.T) {
 	for byUser, want := range map[bool]time.Duration{true: checkpoint.TrashOfUsers, false: checkpoint.TrashOfAgents} {
 		x := grow(t, nil)
 		path := x.write("a.txt", "a\n")
-		if _, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{}); err != nil {
+		if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c := x.call("s")
 		c.ByUser = byUser
-		if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		page, err := x.Trash(ctx, c, checkpoint.TrashFilter{})
+		page, err := c.Trash(ctx, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) == 0 {
 			t.Fatalf("%+v, %v", page, err)
 		}

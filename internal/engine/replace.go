@@ -64,16 +64,13 @@ func (d *Done) Diff() string {
 // Replace replaces a text or pattern in all files that have it, as one change. A file that can't be
 // changed is left alone and told, unless it is the only one that was asked for. A search that did
 // not come to its end changes nothing.
-func (e *Engine) Replace(ctx context.Context, c *Call, a ReplaceArgs) (*Replacing, error) {
-	if _, err := e.begun(c); err != nil {
-		return nil, err
-	}
-	found, err := e.matching(ctx, c, a)
+func (c *Call) Replace(ctx context.Context, a ReplaceArgs) (*Replacing, error) {
+	found, err := c.matching(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	out := &Replacing{}
-	out.Done, err = e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
+	out.Done, err = c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
 		*out = Replacing{NotSearched: found.Skipped}
 		out.NotSearched.Binary += len(found.Binary) // never changed
 		size := int64(0)
@@ -109,14 +106,14 @@ func (e *Engine) Replace(ctx context.Context, c *Call, a ReplaceArgs) (*Replacin
 }
 
 // matching finds the files that a Replace is about.
-func (e *Engine) matching(ctx context.Context, c *Call, a ReplaceArgs) (*grep.Result, error) {
+func (c *Call) matching(ctx context.Context, a ReplaceArgs) (*grep.Result, error) {
 	q := grep.Query{Mode: grep.FilesWithMatches, Glob: a.Glob}
 	q.Matcher, q.Multiline = a.Rule.Matcher()
 	if !a.Ignored {
 		q.Glob = append(q.Glob, "!.*")
 	}
 	var r *grep.Result
-	err := e.Walk(ctx, c, a.Root, func(ctx context.Context, w grep.Walk) (err error) {
+	err := c.Walk(ctx, a.Root, func(ctx context.Context, w grep.Walk) (err error) {
 		if w.File != nil { // as it is called, so that a link is refused as for any change
 			r = &grep.Result{Root: a.Root, Files: []grep.FileHit{{Path: a.Root}}}
 			return nil
@@ -141,7 +138,7 @@ func (e *Engine) matching(ctx context.Context, c *Call, a ReplaceArgs) (*grep.Re
 
 // replaced loads a file and says what becomes of it, in how many places. t is nil where it can't be
 // loaded. alone: no other file may change with it.
-func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
+func (d *Planner) replaced(ctx context.Context, name string, a ReplaceArgs,
 	alone bool) (t *Target, n int, err error) {
 	if t, err = d.Load(name, Rules{Read: ReadSome, edits: true}); err != nil {
 		return nil, 0, err
@@ -156,10 +153,10 @@ func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
 		return t, 0, err
 	}
 	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch(), edits: r}
-	if err := d.e.keeps(t, checkpoint.KindEdit, false); err != nil {
+	if err := d.c.keeps(t, checkpoint.KindEdit, false); err != nil {
 		return t, 0, err
 	}
-	if d.e.cfg.MustReadBeforeWrite {
+	if d.c.cfg.MustReadBeforeWrite {
 		err = proven(t, r, encoding)
 	}
 	return t, r.Replacements, err

@@ -66,27 +66,23 @@ type Restored struct {
 
 // Restore carries out a plan of the store as an ordinary change under today's policy: all paths or
 // none. It has a checkpoint of its own, so it can be undone. Whose plan it is, c says.
-func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
+func (c *Call) Restore(ctx context.Context, r checkpoint.Restore,
 	o RestoreOptions) (*Restored, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
 	r.Partial = o.OnConflict == OnConflictForce
 	// The pieces of a rewind have a run in common, so that one undo takes back all of them.
 	if o.pass = r.ID == ""; o.pass && c.Run == 0 {
 		c.Run = 1 + rand.Int64N(math.MaxInt64)
 		defer func() { c.Run = 0 }()
 	}
-	out, err := e.pieces(ctx, c, o, func(o RestoreOptions, until checkpoint.ID) (*Restored, error) {
+	out, err := c.pieces(ctx, o, func(o RestoreOptions, until checkpoint.ID) (*Restored, error) {
 		r.Until = until
-		return e.carryOut(ctx, c, o,
-			func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
+		return c.runRestore(ctx, o,
+			func(db *checkpoint.DB) (*checkpoint.Plan, error) { return c.planFor(ctx, db, r) })
 	})
 	if err == nil && r.ID == "" {
 		out.Outside = out.Plan.Outside
-		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
-			e.alsoOutside(ctx, c, r.Paths, out)
+		if !o.DryRun && c.cfg.CheckpointBeforeMutation {
+			c.alsoOutside(ctx, r.Paths, out)
 		}
 	}
 	return out, err
@@ -96,7 +92,7 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
 // its own: a tree that moved, and what was changed in it, are taken back one after the other. one carries out
 // the piece until an operation. A piece that fails does nothing; those before it stand, which the error says.
 // A dry run has the first piece only.
-func (e *Engine) pieces(ctx context.Context, c *Call, o RestoreOptions,
+func (c *Call) pieces(ctx context.Context, o RestoreOptions,
 	one func(o RestoreOptions, until checkpoint.ID) (*Restored, error)) (*Restored, error) {
 	out, err := one(o, "")
 	if err != nil || out.Plan.More == "" || o.DryRun {
@@ -156,21 +152,21 @@ func partTaken(cause error, done []string, out *Restored) error {
 
 // alsoOutside records what else others changed of what the session knows, and adds it to the answer
 // of a rewind. The rewind was made, so an error is only logged.
-func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *Restored) {
+func (c *Call) alsoOutside(ctx context.Context, only []string, out *Restored) {
 	just := map[string]bool{}
 	for _, t := range out.Targets {
 		just[t.True] = t.Published != nil
 	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	var id checkpoint.ID
 	if err == nil {
-		id, err = e.recordOutside(ctx, db, c, func(path string) bool {
+		id, err = c.recordOutside(ctx, db, func(path string) bool {
 			return just[path] ||
 				len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
 		})
 	}
 	if err != nil {
-		e.logger.Warn("what was changed outside could not be recorded", "err", err)
+		c.logger.Warn("what was changed outside could not be recorded", "err", err)
 	} else if id != "" {
 		out.Outside = append(out.Outside, id)
 	}
@@ -178,12 +174,12 @@ func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *R
 
 // planFor is the plan of r for the call's session. A path in r that policy denies is refused first,
 // so nobody learns whether the plan has it. One that the plan does not have is NotInPlan.
-func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB,
+func (c *Call) planFor(ctx context.Context, db *checkpoint.DB,
 	r checkpoint.Restore) (*checkpoint.Plan, error) {
-	who := e.scope(c)
+	who := c.scope()
 	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
 	for _, path := range r.Paths {
-		if err := e.denied(path); err != nil {
+		if err := c.denied(path); err != nil {
 			return nil, err
 		}
 	}
@@ -194,13 +190,13 @@ func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB,
 	for _, path := range r.Paths {
 		if !slices.ContainsFunc(plan.Items,
 			func(it checkpoint.Item) bool { return within(it.Path, path) }) {
-			return nil, e.unplanned(ctx, db, r, path)
+			return nil, c.unplanned(ctx, db, r, path)
 		}
 	}
 	return plan, nil
 }
 
-func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore,
+func (c *Call) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore,
 	path string) error {
 	r.Paths = nil
 	whole, err := db.Plan(ctx, r)
@@ -211,7 +207,7 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 	for _, it := range whole.Items {
 		switch {
 		case it.Role == checkpoint.RoleParent:
-		case e.denied(it.Path) != nil:
+		case c.denied(it.Path) != nil:
 			no.Denied++
 		default:
 			no.Held = append(no.Held, it.Path)
@@ -229,11 +225,11 @@ func within(path, dir string) bool {
 // Undo takes back the newest change of the call's session that is not undone; if a script made it,
 // all that this run did. Called again and again, it walks back. A change of which no path is within
 // reach is refused as Hidden, unless conflicts are skipped: then it counts as undone.
-func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
-	return e.walk(ctx, c, o, (*checkpoint.DB).Undo)
+func (c *Call) Undo(ctx context.Context, o RestoreOptions) (*Restored, error) {
+	return c.walk(ctx, o, (*checkpoint.DB).Undo)
 }
 
-func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*checkpoint.DB,
+func (c *Call) walk(ctx context.Context, o RestoreOptions, to func(*checkpoint.DB,
 	context.Context, checkpoint.Scope) (*checkpoint.Plan, error)) (*Restored, error) {
 	o.pass = true
 	find := func(db *checkpoint.DB) (*checkpoint.Plan, error) {
@@ -244,22 +240,22 @@ func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*c
 		case plan.Lost != nil && o.OnConflict != OnConflictForce:
 			err = &checkpoint.PartialError{Lost: *plan.Lost}
 		case o.OnConflict != OnConflictSkip:
-			err = e.outOfReach(c, plan)
+			err = c.outOfReach(plan)
 		}
 		return plan, err
 	}
-	return e.pieces(ctx, c, o, func(o RestoreOptions, _ checkpoint.ID) (*Restored, error) {
-		return e.carryOut(ctx, c, o, find)
+	return c.pieces(ctx, o, func(o RestoreOptions, _ checkpoint.ID) (*Restored, error) {
+		return c.runRestore(ctx, o, find)
 	})
 }
 
 // outOfReach refuses a plan of which no path is within the reach of c.
-func (e *Engine) outOfReach(c *Call, plan *checkpoint.Plan) error {
+func (c *Call) outOfReach(plan *checkpoint.Plan) error {
 	n := 0
 	for i := range plan.Items {
 		if it := &plan.Items[i]; it.Role == checkpoint.RoleParent {
 			continue
-		} else if !e.Denies(c, it.Path) {
+		} else if !c.Denies(it.Path) {
 			return nil
 		}
 		n++
@@ -271,13 +267,13 @@ func (e *Engine) outOfReach(c *Call, plan *checkpoint.Plan) error {
 }
 
 // Redo takes back the newest undo of the call's session, if nothing was changed after it.
-func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
-	return e.walk(ctx, c, o, (*checkpoint.DB).Redo)
+func (c *Call) Redo(ctx context.Context, o RestoreOptions) (*Restored, error) {
+	return c.walk(ctx, o, (*checkpoint.DB).Redo)
 }
 
 // restore is one restore on its way through the chain.
 type restore struct {
-	e       *Engine
+	c       *Call
 	db      *checkpoint.DB
 	find    planner
 	o       RestoreOptions
@@ -285,7 +281,7 @@ type restore struct {
 	entry   *checkpoint.Trashed // that is to come back; nil for all else
 	unnamed []string            // what can't be named and is not restored
 	out     *Restored
-	d       *Desk
+	d       *Planner
 	todo
 	asked map[string]bool // directories to be made, which the system lets us make
 }
@@ -309,56 +305,52 @@ type todo struct {
 	kept      []Blocked // directories that can't go
 }
 
-func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions,
+func (c *Call) runRestore(ctx context.Context, o RestoreOptions,
 	find planner) (*Restored, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		done, err := e.carryOutOnce(ctx, c, db, o, find)
-		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > e.lockWait ||
+		done, err := c.restoreOnce(ctx, db, o, find)
+		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > c.lockWait ||
 			ctx.Err() != nil {
 			return done, err
 		}
 	}
 }
 
-func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o RestoreOptions,
+func (c *Call) restoreOnce(ctx context.Context, db *checkpoint.DB, o RestoreOptions,
 	find planner) (*Restored, error) {
 	if !o.DryRun { // also what this very process had to leave half-way
 		// It does what it can at once. Only what this plan is about is waited for.
-		if err := e.recover(ctx, time.Now()); err != nil {
+		if err := c.own().recover(ctx, time.Now()); err != nil {
 			return nil, err
 		}
 	}
 	plan, err := find(db) // once: what others undo or redo meanwhile is not to be done again
 	if err == nil && !o.DryRun {
-		err = e.unsettled(ctx, plan)
+		err = c.unsettled(ctx, plan)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{e: e, db: db, find: find, plan: plan, o: o}
+	r := &restore{c: c, db: db, find: find, plan: plan, o: o}
 	if o.OnConflict == OnConflictSkip || o.pass {
 		r.hide()
 	}
 	plan.Items = slices.DeleteFunc(plan.Items, func(it checkpoint.Item) bool {
 		return slices.ContainsFunc(o.left, func(tree string) bool { return within(it.Path, tree) })
 	})
-	done, err := e.Change(ctx, c, r.make)
+	done, err := c.Change(ctx, r.make)
 	if err != nil {
-		return nil, e.hiding(plan.Items, err)
+		return nil, c.hiding(plan.Items, err)
 	}
 	r.out.Done = done
 	if !o.DryRun {
 		// Another may have taken it away before it was our turn.
 		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool {
-			now, err := e.stateOf(k.Path)
+			now, err := c.stateOf(k.Path)
 			return err == nil && now.Kind != checkpoint.Dir
 		})
 	}
@@ -372,7 +364,7 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 // hide takes denied paths out of the plan of a restore with "skip".
 func (r *restore) hide() {
 	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
-		no := r.e.denied(it.Path) != nil
+		no := r.c.denied(it.Path) != nil
 		if no && it.Role != checkpoint.RoleParent {
 			r.unnamed = append(r.unnamed, it.Path)
 		}
@@ -381,14 +373,14 @@ func (r *restore) hide() {
 }
 
 // hiding takes the name out of a denial: the session knows the path only from its history.
-func (e *Engine) hiding(items []checkpoint.Item, err error) error {
+func (c *Call) hiding(items []checkpoint.Item, err error) error {
 	no, ok := errors.AsType[*policy.Denied](err)
-	if !ok || e.denied(no.Path) == nil {
+	if !ok || c.denied(no.Path) == nil {
 		return err
 	}
 	n := 0
 	for i := range items {
-		if items[i].Role != checkpoint.RoleParent && e.denied(items[i].Path) != nil {
+		if items[i].Role != checkpoint.RoleParent && c.denied(items[i].Path) != nil {
 			n++
 		}
 	}
@@ -405,7 +397,7 @@ func (r *restore) idle(ctx context.Context, c *Call) error {
 	}
 	saved, err := r.db.Save(ctx, checkpoint.Op{
 		Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session,
-		Turn: c.Turn, Time: r.e.now(), UndoOf: r.plan.UndoOf,
+		Turn: c.Turn, Time: r.c.now(), UndoOf: r.plan.UndoOf,
 		RestoreOf: r.plan.RestoreOf,
 	})
 	if err != nil {
@@ -419,7 +411,7 @@ func (r *restore) idle(ctx context.Context, c *Call) error {
 
 // make is the maker of restores. It looks what is there, and says what becomes of each path of the
 // store's plan, or why nothing does.
-func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
+func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	r.begin(d)
 	defer func() {
 		if err != nil {
@@ -511,13 +503,13 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 // comes back from the trash, and what took its old name in the change that is undone goes there. why is a conflict.
 func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
 	force := r.o.OnConflict == OnConflictForce
-	if r.e.denied(item.To) != nil {
+	if r.c.denied(item.To) != nil {
 		return nil, OutOfReach, nil
 	}
-	at, err := r.e.objectAt(item.To)
+	at, err := r.c.objectAt(item.To)
 	var there guardfs.Object
 	if err == nil {
-		there, err = r.e.objectAt(item.Path)
+		there, err = r.c.objectAt(item.Path)
 	}
 	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
 		return nil, Unreachable, nil
@@ -534,9 +526,9 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 		return nil, none, nil
 	}
 	if !is && to != nil && (at.Info.Kind == guardfs.KindFile || at.Info.Kind == guardfs.KindSymlink) {
-		now, err := r.e.stateOf(item.To) // made anew by a change of ours, and by the restore that took that back
+		now, err := r.c.stateOf(item.To) // made anew by a change of ours, and by the restore that took that back
 		if err == nil && now.Kind == checkpoint.File && now.Hash == "" && to.Head.Hash != "" {
-			now, err = r.e.sumOf(item.To)
+			now, err = r.c.sumOf(item.To)
 		}
 		if err != nil {
 			return nil, none, err
@@ -581,37 +573,30 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	return moves, none, nil
 }
 
-// objectAt is what is at the canonical path name; where its directory is gone, nothing.
-func (e *Engine) objectAt(name string) (guardfs.Object, error) {
-	place, err := e.fs.EntryLink(name)
+// objectAt is the object at the canonical path name; where its directory is gone, none.
+func (c *Call) objectAt(name string) (guardfs.Object, error) {
+	entry, err := c.openAt(name)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
 		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
 	}
 	if err != nil {
 		return guardfs.Object{}, err
 	}
-	defer place.Close() //nolint:errcheck // nothing was written through it
-	if o := place.Object(); o.True != name {
-		return o, &guardfs.SymlinkError{Path: name, Target: o.True}
-	}
-	return place.Object(), nil
+	defer entry.Close() //nolint:errcheck // nothing was written through it
+	return entry.Object(), nil
 }
 
 // moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
 func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
-	place, err := r.e.fs.EntryLink(item.Path)
+	place, err := r.c.openAt(item.Path)
 	kind := guardfs.KindAbsent
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if err == nil {
 		kind = place.Object().Info.Kind
-		is := place.Object().True
-		if place.Close(); is != item.Path {
-			err = &guardfs.SymlinkError{Path: item.Path, Target: is}
-			return nil, r.unseen(item.Path, err, nil), err
-		}
+		place.Close() //nolint:errcheck // nothing was written through it
 	}
 	if item.Foreign && r.o.OnConflict != OnConflictForce {
 		return nil, ChangedByOthers, nil
@@ -620,7 +605,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		if kind == guardfs.KindAbsent {
 			return nil, none, nil
 		}
-		if item.From != "" && r.e.denied(item.From) != nil { // it belongs where we can't bring it
+		if item.From != "" && r.c.denied(item.From) != nil { // it belongs where we can't bring it
 			return nil, OutOfReach, nil
 		}
 		if r.o.OnConflict != OnConflictForce {
@@ -635,7 +620,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		}
 		in := contents{files: 1}
 		if kind != guardfs.KindSymlink { // what it points to is not meant
-			if in, err = r.e.census(ctx, item.Path, true, nil); err != nil {
+			if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
 				return nil, none, err
 			}
 		}
@@ -667,11 +652,11 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 
 // inTrash finds the entry of the trash that a restore brings back to name; nil: there is none.
 func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.Trashed, err error) {
-	entries, err := r.e.entriesAt(ctx, r.db, name, false)
+	entries, err := r.c.entriesAt(ctx, r.db, name, false)
 	for i := range entries {
 		t := &entries[i]
 		switch {
-		case strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(r.e.now()):
+		case strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(r.c.now()):
 		// The last of them is the oldest: what was there first.
 		case slices.Contains(r.plan.Undoes, t.Checkpoint):
 			found = t
@@ -687,7 +672,7 @@ func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.T
 // the first of ops that moved it.
 func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State,
 	ops ...checkpoint.ID) (bool, error) {
-	now, err := r.e.stateOf(item.Path)
+	now, err := r.c.stateOf(item.Path)
 	switch {
 	case err != nil || now.Kind != was.Kind:
 		return false, err
@@ -696,7 +681,7 @@ func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkp
 	case now.Kind != checkpoint.Dir:
 		return now.Same(was), nil
 	}
-	place, err := r.e.fs.EntryLink(item.Path)
+	place, err := r.c.fs.EntryLink(item.Path)
 	if err != nil {
 		return false, err
 	}
@@ -767,12 +752,12 @@ func (r *restore) belowFile(item *checkpoint.Item) bool {
 	}
 	for i := range r.plan.Items {
 		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) &&
-			r.e.isLink(l.Path) {
-			now, err := r.e.stateOf(l.Path)
+			r.c.isLink(l.Path) {
+			now, err := r.c.stateOf(l.Path)
 			return err == nil && now.Same(l.Head)
 		}
 	}
-	place, err := r.e.fs.EntryLink(item.Path)
+	place, err := r.c.fs.EntryLink(item.Path)
 	if err == nil {
 		place.Close()
 	}
@@ -785,28 +770,28 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
 		return false, nil
 	}
-	place, err := r.e.fs.EntryLink(item.Path)
+	place, err := r.c.fs.EntryLink(item.Path)
 	if err != nil {
 		return false, nil //nolint:nilerr // the chain meets it again, and says so
 	}
 	o := place.Object()
 	place.Close()
-	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.e.storable(o.True, o.Info.Size) {
+	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.c.storable(o.True, o.Info.Size) {
 		return false, nil
 	}
-	if _, err := r.e.census(ctx, item.Path, false, nil); err != nil { // policy
+	if _, err := r.c.walkForDelete(ctx, item.Path, false, nil); err != nil { // policy
 		return false, err
 	}
-	if err := r.e.allowed(nil, item.Path); err != nil {
+	if err := r.c.allowed(nil, item.Path); err != nil {
 		if why := blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
 			r.skip(item.Path, why)
 			return true, nil
 		}
 		return false, err
 	}
-	now, err := r.e.stateOf(item.Path)
+	now, err := r.c.stateOf(item.Path)
 	if err == nil && now.Kind == checkpoint.File && now.Hash == "" && item.Head.Hash != "" {
-		now, err = r.e.sumOf(item.Path)
+		now, err = r.c.sumOf(item.Path)
 	}
 	if err != nil {
 		return false, err
@@ -825,8 +810,8 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 }
 
 // sumOf is stateOf of a file of any size, which is read for its hash.
-func (e *Engine) sumOf(path string) (checkpoint.State, error) {
-	place, err := e.fs.EntryLink(path)
+func (c *Call) sumOf(path string) (checkpoint.State, error) {
+	place, err := c.fs.EntryLink(path)
 	if err != nil {
 		return checkpoint.State{}, err
 	}
@@ -915,7 +900,7 @@ func (r *restore) settleDirs() {
 }
 
 // begin forgets what was planned before.
-func (r *restore) begin(d *Desk) {
+func (r *restore) begin(d *Planner) {
 	r.d, d.disk = d, true // it gives back bytes
 	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
 		Metadata: map[string]rewind.Metadata{}}
@@ -994,7 +979,7 @@ func (r *restore) dirsToGo(ctx context.Context) error {
 		if why == none && is == guardfs.KindOther && r.o.OnConflict == OnConflictSkip {
 			why = OtherKind.Of(is)
 		}
-		there, stays := r.e.onlyHolds(d, r.goes)
+		there, stays := r.c.onlyHolds(d, r.goes)
 		var err error
 		switch {
 		case why != none:
@@ -1023,7 +1008,7 @@ func (r *restore) dirsToGo(ctx context.Context) error {
 }
 
 // remade says that a directory is younger than the Mkdir that made one there: it is somebody
-// else's. What was made as the parent of a file goes if it is empty, whoever made it.
+// else's. A directory that was made as the parent of a file goes if it is empty, also one of others.
 func (r *restore) remade(ctx context.Context, name string) bool {
 	for i := range r.plan.Items {
 		item := &r.plan.Items[i]
@@ -1031,7 +1016,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 			continue
 		}
 		op, err := r.db.Get(ctx, item.HeadID, checkpoint.Scope{AllSessions: true})
-		o, _, lerr := r.e.fs.Lstat(name)
+		o, _, lerr := r.c.fs.Lstat(name)
 		return err == nil && op.Kind == checkpoint.KindMkdir && lerr == nil && o.Info.ID.Birth != 0 &&
 			time.Unix(0, o.Info.ID.Birth).After(op.Time) // ours was staged before the save
 	}
@@ -1050,7 +1035,7 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 		}
 		rules := Rules{Parents: true, Link: r.links[name]}
 		if r.items[name].Role == checkpoint.RoleAppended {
-			rules.above = r.e.appendAbove()
+			rules.above = r.c.appendAbove()
 		}
 		t, err := r.d.Load(name, rules)
 		if err == nil && t.True != name { // another place than the one that was recorded
@@ -1127,7 +1112,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		if top := r.d.swapOver(name); top != nil {
 			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
 				missing[dir] = true
-				if err := r.e.mayMake(dir); err != nil {
+				if err := r.c.canCreate(dir); err != nil {
 					return err
 				}
 			}
@@ -1152,7 +1137,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, t := range r.d.files {
-		if t.becomesDir() {
+		if t.dirReplacesFile() {
 			as[t.True], missing[t.True] = t.newDir(), true
 		}
 		if t.place == nil && !t.Unchanged() {
@@ -1173,7 +1158,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 				return nil, err
 			}
 			if !known {
-				mode = rewind.ModeOf(r.e.modeAbove(dir), seen[dir])
+				mode = rewind.ModeOf(r.c.modeAbove(dir), seen[dir])
 			}
 			made.After.Mode = mode
 		}
@@ -1191,9 +1176,9 @@ func (t *Target) newDir() Step {
 }
 
 // modeAbove is the mode of the nearest directory above dir that exists; 0 when that is unknown.
-func (e *Engine) modeAbove(dir string) fs.FileMode {
+func (c *Call) modeAbove(dir string) fs.FileMode {
 	for dir = path.Dir(dir); ; dir = path.Dir(dir) {
-		h, err := e.fs.Resolve(dir, guardfs.Look)
+		h, err := c.fs.Resolve(dir, guardfs.Look)
 		if err == nil {
 			mode := h.Object().Info.Mode
 			h.Close()
@@ -1218,7 +1203,7 @@ func (r *restore) next(ctx context.Context) error {
 		}
 	}
 	if r.conflicts == nil {
-		r.conflicts = r.whole()
+		r.conflicts = r.notEmptied()
 	}
 	if r.conflicts != nil {
 		return Refuse(Conflicts, "", r.conflicts)
@@ -1317,8 +1302,8 @@ func (r *restore) decideTail(ctx context.Context, t *Target, item *checkpoint.It
 	t.leaveAsIs()
 	why, err := r.tailBecomes(ctx, t, item)
 	if err == nil && why == none && !t.Unchanged() {
-		if err = r.e.changeable(t); err == nil && t.After.From != nil {
-			err = r.e.allowed(t.place, t.True)
+		if err = r.c.changeable(t); err == nil && t.After.From != nil {
+			err = r.c.allowed(t.place, t.True)
 		}
 		why = blockedWhy(err)
 		if why != none && r.o.OnConflict == OnConflictSkip {
@@ -1375,7 +1360,7 @@ func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []pie
 	if info.Size-size > maxLoad {
 		return Unstored.Of(checkpoint.SkipTooLarge), nil
 	}
-	f, err := r.e.openSame(t.True, info.ID)
+	f, err := r.c.openSame(t.True, info.ID)
 	if err != nil {
 		return none, err
 	}
@@ -1401,7 +1386,7 @@ func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []pie
 		return none, nil
 	}
 	was := *t.Before
-	if was.Hash, err = r.e.sums.of(ctx, f, r.e.now); err != nil {
+	if was.Hash, err = r.c.sums.of(ctx, f, r.c.now); err != nil {
 		return none, err
 	}
 	if is, err := f.Stat(); err != nil || is.Size != info.Size || !is.ModTime.Equal(info.ModTime) ||
@@ -1497,7 +1482,7 @@ func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
 // mayChange asks the system early whether what is at a path may be changed. why: a restore that may
 // skip leaves it alone.
 func (r *restore) mayChange(name string) (why Why, err error) {
-	err = r.e.allowed(nil, name)
+	err = r.c.allowed(nil, name)
 	if why = blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
 		return why, nil
 	}
@@ -1510,7 +1495,7 @@ func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
 	if r.belowStay(name) {
 		return is, FileOnTheWay, nil
 	}
-	place, err := r.d.place(name, false)
+	place, err := r.d.openEntry(name, false)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
 		r.d.nowhere(name, err) {
 		return guardfs.KindAbsent, none, nil
@@ -1529,8 +1514,8 @@ func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
 }
 
 // onlyHolds looks whether dir has nothing in it but what goes. why says what keeps it.
-func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
-	h, err := e.fs.Resolve(dir, guardfs.Remove)
+func (c *Call) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
+	h, err := c.fs.Resolve(dir, guardfs.Remove)
 	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, syscall.ENOTDIR) {
 		return false, none // what is denied is not named
@@ -1569,7 +1554,7 @@ func whyDirStays(err error) Why {
 // swapped says whether item trades a directory for a file or link, or the reverse. It does so only
 // where the store knows what is there now.
 func (r *restore) swapped(item *checkpoint.Item) bool {
-	place, err := r.e.fs.EntryLink(item.Path)
+	place, err := r.c.fs.EntryLink(item.Path)
 	if err != nil {
 		return false // the chain meets it again
 	}
@@ -1589,14 +1574,14 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
-// whole makes sure that directories that give way will be empty. By now it is known what each file
+// notEmptied makes sure that directories that give way will be empty. By now it is known what each file
 // becomes.
-func (r *restore) whole() (conflicts []Blocked) {
+func (r *restore) notEmptied() (conflicts []Blocked) {
 	for _, t := range r.d.files {
-		if !t.givesWay() {
+		if !t.fileReplacesDir() {
 			continue
 		}
-		there, why := r.e.onlyHolds(t.True, r.goes)
+		there, why := r.c.onlyHolds(t.True, r.goes)
 		switch {
 		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool {
 			return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent
@@ -1627,7 +1612,7 @@ type piece struct {
 	hash     string
 }
 
-// tails are what the session's changes of a plan have left at the end of a file, in their order;
+// tails lists the pieces that the session's changes of a plan have left at the end of a file, in their order;
 // end is how long the file is with them. ok is false where others came in between, or where it was
 // not only appended to.
 func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
@@ -1745,20 +1730,20 @@ var (
 // mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
 // or a *guardfs.PathError where the system does not let us write.
 func (r *restore) mayReplace(t *Target) error {
-	if r.e.notBackedUp(t) {
+	if r.c.notBackedUp(t) {
 		return Refuse(WouldLose, t.True, nil)
 	}
-	if err := r.e.changeable(t); err != nil {
+	if err := r.c.changeable(t); err != nil {
 		return err
 	}
 	if s := t.step(); t.place != nil && s.Action == Put && kind(s.Before) == checkpoint.File {
-		return r.e.inPlace(t, &s)
+		return r.c.inPlace(t, &s)
 	}
 	dir := path.Dir(filepath.ToSlash(t.True))
 	if t.place == nil && r.asked[dir] { // that is not there yet: once for all that go into it
 		return nil
 	}
-	err := r.e.allowed(t.place, t.True)
+	err := r.c.allowed(t.place, t.True)
 	r.asked[dir] = err == nil
 	return err
 }
@@ -1788,7 +1773,7 @@ func (r *restore) unseen(name string, err error, place *guardfs.Entry) Why {
 		return FileOnTheWay
 	case denied:
 		return OutOfReach
-	case link && r.e.isLink(name):
+	case link && r.c.isLink(name):
 		return OtherKind.Of(guardfs.KindSymlink)
 	case link:
 		return LinkOnTheWay
@@ -1821,11 +1806,11 @@ func blockedWhy(err error) Why {
 
 // allowed asks the system early whether the directory of a path can be written, or the nearest one
 // above that exists. place may be nil.
-func (e *Engine) allowed(place *guardfs.Entry, name string) error {
+func (c *Call) allowed(place *guardfs.Entry, name string) error {
 	if place == nil {
-		p, err := e.fs.EntryLink(name)
+		p, err := c.fs.EntryLink(name)
 		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-			p, err = e.fs.EntryLink(gone.Missing)
+			p, err = c.fs.EntryLink(gone.Missing)
 		}
 		if err != nil {
 			return nil //nolint:nilerr // the chain meets it again, and says so

@@ -37,7 +37,7 @@ func (x *tree) both(r checkpoint.Restore, how, want string) {
 	x.t.Helper()
 	before := x.looks()
 	for _, dry := range []bool{true, false} {
-		done, err := x.Restore(ctx, x.call("s"), r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
+		done, err := x.call("s").Restore(ctx, r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
 		must(x.t, err)
 		if got := x.dirsOf(done); got != want {
 			x.t.Errorf("dry run %v: %s\nwant %s", dry, got, want)
@@ -48,7 +48,7 @@ func (x *tree) both(r checkpoint.Restore, how, want string) {
 		if done.Checkpoint == "" {
 			continue
 		}
-		op, err := x.Checkpoint(ctx, x.call("s"), checkpoint.ID(done.Checkpoint))
+		op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 		must(x.t, err)
 		for _, c := range op.Changes {
 			_, err := os.Lstat(c.Path)
@@ -89,16 +89,16 @@ func TestDirsOfARestore(t *testing.T) {
 		x.puts("t", "c/d/x", "x\n")
 		x.puts("t", "c/y", "y\n")
 		for range 2 {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
 		}
-		done, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{DryRun: true})
+		done, err := x.call("s").Redo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || x.dirsOf(done) != "made [/c /c/d] removed [] kept [] skipped 0" {
 			t.Errorf("%s %v", x.dirsOf(done), err)
 		}
 		x.put("other", "c/d/x", "theirs\n")
 		must(t, os.RemoveAll(x.ws+"/c"))
-		row, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 1, Session: "s"})
+		row, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 1, Session: "s"})
 		must(t, err)
 		r := checkpoint.Restore{ID: row.Checkpoints[0].ID}
 		x.both(r, engine.OnConflictSkip, "made [] removed [] kept [] skipped 1")
@@ -125,8 +125,8 @@ func TestAFileAndWhatIsBelowIt(t *testing.T) {
 	must(t, os.RemoveAll(x.ws+"/b"))
 	c := x.call("s")
 	c.Turn = "u"
-	x.BeginTurn(ctx, c)
-	row, err := x.Checkpoints(ctx, c, checkpoint.Filter{Limit: 1})
+	c.BeginTurn(ctx)
+	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal {
 		t.Fatalf("%+v %v", row, err)
 	}
@@ -134,7 +134,7 @@ func TestAFileAndWhatIsBelowIt(t *testing.T) {
 	before := x.looks()
 	for _, how := range []string{"", engine.OnConflictForce, engine.OnConflictMerge} {
 		for _, dry := range []bool{true, false} {
-			_, err := x.Restore(ctx, x.call("s"), r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
+			_, err := x.call("s").Restore(ctx, r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
 			no, ok := factsOf[[]engine.Blocked](err, engine.BothKinds)
 			if !ok || len(no) != 2 || no[0].Path != x.ws+"/b" || no[1].Path != x.ws+"/b/c" || x.looks() != before {
 				t.Errorf("%q, dry run %v: %v\n%s", how, dry, err, x.looks())
@@ -171,7 +171,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	if _, u, _, attr := x.meta("f"); int(u) != os.Getuid() || attr != "" {
 		t.Fatalf("made anew it has the owner %d and %q", u, attr)
 	}
-	dry, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: true})
+	dry, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: true})
 	if err != nil || dry.Idle || !slices.Equal(dry.Metadata[path].Set, pieces) {
 		t.Errorf("a dry run says what would be set: %+v %v", dry, err)
 	}
@@ -202,16 +202,16 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("from", "f\n")
 	must(t, os.Chmod(path, 0o444))
-	_, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: path, To: x.ws + "/f"})
+	_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/f"})
 	must(t, err)
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
 		t.Fatalf("it was made as %v", mode)
 	}
 	for range 2 {
-		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 		must(t, err)
 		x.has("f", "-")
-		_, err = x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
 		must(t, err)
 		x.has("f", "f\n")
 	}
@@ -317,7 +317,7 @@ func (x *tree) does(s, p, content string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
+	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})
@@ -328,7 +328,7 @@ func (x *tree) deletes(s, p string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := x.Delete(ctx, c, p, engine.DeleteOptions{Recursive: true})
+	_, err := c.Delete(ctx, p, engine.DeleteOptions{Recursive: true})
 	must(x.t, err)
 }
 
@@ -416,13 +416,14 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	}
 	c := x.call(s)
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	what.do(x, s, p)
 	err := is.make(x, p)
 	if errors.Is(err, errNot) {
 		return ""
 	}
 	must(x.t, err)
+	x.Begin(c) // it may have been opened anew
 	defer func() {
 		if x.deny != "" {
 			x.Close()
@@ -432,7 +433,7 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	}()
 	r, o := rewindTo("t"), engine.RestoreOptions{OnConflict: how}
 	if how == "inverse" {
-		list, err := x.Checkpoints(ctx, c, checkpoint.Filter{Session: c.Session})
+		list, err := c.Checkpoints(ctx, checkpoint.Filter{Session: c.Session})
 		must(x.t, err)
 		did := slices.IndexFunc(list.Checkpoints, func(c checkpoint.Checkpoint) bool { return c.Kind != checkpoint.KindRead })
 		r, o.OnConflict = checkpoint.Restore{ID: list.Checkpoints[did].ID, Mode: checkpoint.ModeInverse}, ""
@@ -475,7 +476,7 @@ func (x *tree) answer(dir string, r checkpoint.Restore, o engine.RestoreOptions,
 		slices.Sort(out)
 		return strings.Join(out, ", ")
 	}
-	done, err := x.Restore(ctx, x.call(s), r, o)
+	done, err := x.call(s).Restore(ctx, r, o)
 	if err != nil {
 		no := engine.Reason(err)
 		if no == nil {
@@ -576,7 +577,7 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 			if err := os.RemoveAll(x.ws + "/d"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			for name, want := range map[string]fs.FileMode{"/d": c.wantOut, "/d/x": c.wantIn} {
@@ -584,7 +585,7 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v (%v)", c.name, name, i.Mode(), want, err)
 				}
 			}
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(x.ws + "/d"); err == nil {
@@ -603,10 +604,10 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 		o := engine.RestoreOptions{OnConflict: how}
 		dry := o
 		dry.DryRun = true
-		if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), dry); err != nil || x.looks() != traded {
+		if _, err := x.call("s").Restore(ctx, rewindTo("t"), dry); err != nil || x.looks() != traded {
 			t.Fatalf("%q, dry: %v\n%s", how, err, x.looks())
 		}
-		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), o)
+		done, err := x.call("s").Restore(ctx, rewindTo("t"), o)
 		if err != nil || x.looks() != old {
 			t.Fatalf("%q: %v\n%s\nwant\n%s", how, err, x.looks(), old)
 		}
@@ -614,10 +615,10 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 			t.Errorf("%q: skipped %v, kept %v, %s", how, done.Skipped, done.Kept, done.Done.Skipped)
 		}
 		for range 2 {
-			if _, err := x.Undo(ctx, x.call("s"), o); err != nil || bare(x.looks()) != bare(traded) {
+			if _, err := x.call("s").Undo(ctx, o); err != nil || bare(x.looks()) != bare(traded) {
 				t.Fatalf("%q, undone: %v\n%s\nwant\n%s", how, err, x.looks(), traded)
 			}
-			if _, err := x.Redo(ctx, x.call("s"), o); err != nil || x.looks() != old {
+			if _, err := x.call("s").Redo(ctx, o); err != nil || x.looks() != old {
 				t.Fatalf("%q, redone: %v\n%s\nwant\n%s", how, err, x.looks(), old)
 			}
 		}
@@ -631,7 +632,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	x.trade()
 	kinds := func(when string, now bool, want ...string) {
 		t.Helper()
-		shown, left, denied, err := x.Compare(ctx, x.call("s"), rewindTo("t"), now)
+		shown, left, denied, err := x.call("s").Compare(ctx, rewindTo("t"), now)
 		got := map[string]string{}
 		for _, c := range shown {
 			got[strings.TrimPrefix(c.Path, x.ws+"/")] = string(c.Before) + " " + string(c.After)
@@ -651,7 +652,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
 	kinds("did", false, did...)
 	kinds("now", true, did...)
-	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
@@ -663,14 +664,14 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
 	x.trade()
-	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.write("file", "theirs\n")
 	c := x.call("s")
 	c.Turn = "t2"
-	x.BeginTurn(ctx, c)
-	row, err := x.Checkpoints(ctx, c, checkpoint.Filter{Limit: 1})
+	c.BeginTurn(ctx)
+	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
 		t.Errorf("%+v, %v", row, err)
 	}
@@ -684,20 +685,20 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 		old := x.looks()
 		c := x.call("s")
 		c.Turn = "t"
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		for i, name := range steps {
 			if i > 0 {
-				_, err := x.Delete(ctx, c, x.ws+"/x", engine.DeleteOptions{Recursive: true})
+				_, err := c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})
 				must(t, err)
 			}
 			x.puts("t", name, name+"\n")
 		}
 		traded := x.looks()
-		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 		if err != nil || x.looks() != old || len(done.Kept) > 0 {
 			t.Fatalf("%v: %v, kept %v\n%s", steps, err, done.Kept, x.looks())
 		}
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || bare(x.looks()) != bare(traded) {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || bare(x.looks()) != bare(traded) {
 			t.Fatalf("%v, undone: %v\n%s\nwant\n%s", steps, err, x.looks(), traded)
 		}
 	}
@@ -720,13 +721,13 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 			old, _ := x.trade()
 			use(x)
 			now := x.looks()
-			if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); (err == nil || x.looks() != now) && name != "a directory instead" {
+			if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); (err == nil || x.looks() != now) && name != "a directory instead" {
 				t.Fatalf("%v\n%s\nwas\n%s", err, x.looks(), now)
 			}
 			if name == "a directory instead" { // it was to be one
 				return
 			}
-			done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
+			done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
 			if err != nil || len(done.Skipped) == 0 {
 				t.Fatalf("skip: %v %+v", err, done)
 			}
@@ -770,7 +771,7 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 		}
 		begin := func() {
 			turns, snapshots = append(turns, fmt.Sprint("t", len(turns))), append(snapshots, x.looks())
-			x.BeginTurn(ctx, call())
+			call().BeginTurn(ctx)
 		}
 		begin()
 		for step := range 60 {
@@ -779,7 +780,7 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 			switch k := rng.Intn(10); {
 			case k < 4 && err == nil && (info.IsDir() || rng.Intn(2) == 0): // what is there goes, and its place may be taken
 				log = append(log, "delete "+name)
-				_, err := x.Delete(ctx, call(), x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+				_, err := call().Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 				must(t, err)
 			case k < 7 && !errors.Is(err, syscall.ENOTDIR) && (err != nil || !info.IsDir()):
 				log = append(log, "write "+name)
@@ -791,7 +792,7 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 				to := rng.Intn(len(turns))
 				log = append(log, "rewind to "+turns[to])
 				now := x.looks()
-				done, err := x.Restore(ctx, call(), rewindTo(turns[to]), engine.RestoreOptions{})
+				done, err := call().Restore(ctx, rewindTo(turns[to]), engine.RestoreOptions{})
 				if err != nil || x.looks() != snapshots[to] {
 					bad("rewound", snapshots[to], err)
 				}
@@ -803,14 +804,14 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 						trades++
 					}
 				}
-				if _, err := x.Undo(ctx, call(), engine.RestoreOptions{}); err != nil || x.looks() != now {
+				if _, err := call().Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != now {
 					bad("undone", now, err)
 				}
 				if rng.Intn(2) == 0 {
 					log = append(log, "undo")
 					continue
 				}
-				if _, err := x.Redo(ctx, call(), engine.RestoreOptions{}); err != nil || x.looks() != snapshots[to] {
+				if _, err := call().Redo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != snapshots[to] {
 					bad("redone", snapshots[to], err)
 				}
 			}
@@ -833,7 +834,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			x.write("x", "a file\n")
 			c := x.call("s")
 			c.Turn = "t"
-			x.BeginTurn(ctx, c)
+			c.BeginTurn(ctx)
 			x.unput(c, "x")
 			x.puts("t", "x/sub/a", "new\n")
 			for dir, mode := range map[string]uint32{"/x/sub": 0o775, "/x": 0o2770} {
@@ -856,7 +857,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			stride := cmp.Or(*every, 13)
 			for n := first(stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
-					_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+					_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 					return err
 				})
 				if bad.lasting {
@@ -864,7 +865,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 					x.open()
 				}
 				if info, lerr := os.Lstat(x.ws + "/x"); lerr != nil || !info.IsDir() {
-					_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+					_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 				} else if err != nil {
 					back++
 					err = nil
@@ -888,7 +889,7 @@ func TestConflictThatStays(t *testing.T) {
 	x := grow(t, nil)
 	x.trade()
 	x.write("file/theirs", "t\n")
-	_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 	no, ok := factsOf[[]engine.Blocked](err, engine.Conflicts)
 	if !ok || len(no) != 1 || !no[0].Stays {
 		t.Errorf("%v %+v", err, no)
@@ -916,7 +917,7 @@ func TestDeleteWhileALinkIsSwappedIn(t *testing.T) {
 				return nil
 			}
 			system.hook.Store(&hook)
-			done, err := x.Delete(ctx, x.call("s"), x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
+			done, err := x.call("s").Delete(ctx, x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
 			system.hook.Store(nil)
 			if count < n {
 				must(t, err)
@@ -957,12 +958,12 @@ func TestDeleteWhileItsDirectoryIsSwapped(t *testing.T) {
 				return nil
 			}
 			system.hook.Store(&hook)
-			done, err := x.Delete(ctx, x.call("s"), x.ws+"/d/f", engine.DeleteOptions{})
+			done, err := x.call("s").Delete(ctx, x.ws+"/d/f", engine.DeleteOptions{})
 			system.hook.Store(nil)
 			if err == nil && len(done.Trashed) == 1 {
-				if _, err = x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); engine.Conflicts.In(err) {
+				if _, err = x.call("s").Untrash(ctx, done.Trashed[0].ID, false); engine.Conflicts.In(err) {
 					must(t, swap()) // the other one had its name
-					_, err = x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false)
+					_, err = x.call("s").Untrash(ctx, done.Trashed[0].ID, false)
 				}
 				must(t, err)
 			} else if err == nil {
@@ -1001,13 +1002,13 @@ func TestDeletionInASwappedDirectory(t *testing.T) {
 			must(t, os.RemoveAll(x.ws+"/d"))
 			x.write("d/t/f", "meant\n")
 			n = 0
-			_, err := x.Delete(ctx, x.call("s"), x.ws+"/d/t", engine.DeleteOptions{Recursive: true})
+			_, err := x.call("s").Delete(ctx, x.ws+"/d/t", engine.DeleteOptions{Recursive: true})
 			calls, n = n, 1<<20
 			if from <= calls && calls < to {
 				back()
 			}
 			must(t, x.Recover(ctx))
-			page, terr := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{Limit: 1})
+			page, terr := x.call("s").Trash(ctx, checkpoint.TrashFilter{Limit: 1})
 			must(t, terr)
 			trashed := len(page.Entries) > 0 && page.Entries[0].ID != last
 			if trashed {
@@ -1028,7 +1029,7 @@ func TestDeletionInASwappedDirectory(t *testing.T) {
 
 // restore restores the checkpoint; what to do with conflicts is how.
 func (x *tree) restore(id checkpoint.ID, how string) (*engine.Restored, error) {
-	return x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how})
+	return x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how})
 }
 
 // A restore that removes what the store can't or must not hold parks it, whether the tools made it or somebody outside changed it, and undo, redo
@@ -1049,7 +1050,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				x := grow(t, func(fs *config.FS) { small(fs); fs.Checkpoint.Exclude = []string{"*.env"} })
 				call := x.call("s")
 				call.Turn = "t1"
-				x.BeginTurn(ctx, call)
+				call.BeginTurn(ctx)
 				id := x.put("s", c.file, c.made)
 				content := c.made
 				if c.outside != "" {
@@ -1059,11 +1060,11 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				restore := func(o engine.RestoreOptions) (*engine.Restored, error) {
 					switch by {
 					case "id":
-						return x.Restore(ctx, call, checkpoint.Restore{ID: id}, o)
+						return call.Restore(ctx, checkpoint.Restore{ID: id}, o)
 					case "turn":
-						return x.Restore(ctx, call, checkpoint.Restore{Turn: "t1"}, o)
+						return call.Restore(ctx, checkpoint.Restore{Turn: "t1"}, o)
 					}
-					return x.Undo(ctx, call, o)
+					return call.Undo(ctx, o)
 				}
 				if c.how != "" {
 					for _, how := range []string{"", engine.OnConflictMerge} {
@@ -1094,18 +1095,18 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 					t.Fatalf("in the trash: %v", files)
 				}
 				if by == "turn" {
-					if _, err := x.Untrash(ctx, call, done.Trashed[0].ID, false); err != nil {
+					if _, err := call.Untrash(ctx, done.Trashed[0].ID, false); err != nil {
 						t.Fatal(err)
 					}
-				} else if _, err := x.Restore(ctx, call, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+				} else if _, err := call.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				x.has(c.file, content)
-				if _, err := x.Undo(ctx, call, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
+				if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
 					t.Fatal(err)
 				}
 				x.has(c.file, "-")
-				if _, err := x.Redo(ctx, call, engine.RestoreOptions{}); err != nil {
+				if _, err := call.Redo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				x.has(c.file, content)
@@ -1120,16 +1121,16 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 		x := grow(t, small)
 		c := x.call("s")
 		c.Turn = "t1"
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		big := strings.Repeat("b", 500)
 		x.put("s", "n0/k/g", big)
 		rewind := func() (*engine.Restored, error) {
-			return x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
+			return c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
 		}
 		if _, err := rewind(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		x.has("n0/k/g", big)
@@ -1153,20 +1154,20 @@ func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
 	x := grow(t, small)
 	c := x.call("s")
 	c.Turn = "t1"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	x.put("s", "n0/k/g", strings.Repeat("b", 500))
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		if now := x.looks(); strings.Contains(now, "/n0") {
 			t.Fatalf("left behind:\n%s", now)
 		}
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		x.has("n0/k/g", strings.Repeat("b", 500))
-		if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -1183,23 +1184,23 @@ func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 	dry := skip
 	dry.DryRun = true
 	for range 2 {
-		if done, err := x.Undo(ctx, c, dry); err != nil || done.Passed || done.Plan.UndoOf != id {
+		if done, err := c.Undo(ctx, dry); err != nil || done.Passed || done.Plan.UndoOf != id {
 			t.Fatalf("a dry run walks over it: %+v %v", done, err)
 		}
 	}
-	done, err := x.Undo(ctx, c, skip)
+	done, err := c.Undo(ctx, skip)
 	if err != nil || !done.Passed || done.Checkpoint != "" || len(done.Skipped) != 1 {
 		t.Fatalf("%+v %v", done, err)
 	}
-	if done, err = x.Redo(ctx, c, skip); err != nil || done.Checkpoint == "" || len(done.Skipped) != 0 {
+	if done, err = c.Redo(ctx, skip); err != nil || done.Checkpoint == "" || len(done.Skipped) != 0 {
 		t.Fatalf("the redo of nothing: %+v %v", done, err)
 	}
-	if done, err = x.Undo(ctx, c, skip); err != nil || !done.Passed {
+	if done, err = c.Undo(ctx, skip); err != nil || !done.Passed {
 		t.Fatalf("again: %+v %v", done, err)
 	}
 	x.has("g", strings.Repeat("b\n", 200))
 	for _, name := range []string{"g", "a"} { // the making of g, by which what it is now is parked, and then that of a
-		if _, err := x.Undo(ctx, c, skip); err != nil {
+		if _, err := c.Undo(ctx, skip); err != nil {
 			t.Fatal(err)
 		}
 		x.has(name, "-")
@@ -1216,7 +1217,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	x.write("f", "new\n"+lines+big)
 	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
 		for _, dry := range []bool{true, false} {
-			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !engine.WouldLose.In(err) {
+			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !engine.WouldLose.In(err) {
 				t.Errorf("%s, dry %v: %v", how, dry, err)
 			}
 		}
@@ -1232,7 +1233,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
-	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/g", engine.DeleteOptions{}); err != nil {
+	if _, err := x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.restore(mine, ""); err != nil {
@@ -1253,7 +1254,7 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
-		op, err := x.Checkpoint(ctx, x.call("s"), id)
+		op, err := x.call("s").Checkpoint(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1299,19 +1300,19 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 		x.write("f", now)
 		for _, r := range []checkpoint.Restore{{ID: id}, {ID: id, Mode: checkpoint.ModeInverse}} {
 			for _, how := range []string{engine.OnConflictMerge, engine.OnConflictRefuse} {
-				if done, err := x.Restore(ctx, c, r, engine.RestoreOptions{OnConflict: how}); len(blockedBy(err)) != 1 {
+				if done, err := c.Restore(ctx, r, engine.RestoreOptions{OnConflict: how}); len(blockedBy(err)) != 1 {
 					t.Errorf("purged %v, %s, mode %q: it must be a conflict: %+v %v", purge, how, r.Mode, done, err)
 				}
 			}
 		}
 		x.has("f", now)
 		if purge {
-			files, left, _, err := x.Compare(ctx, c, checkpoint.Restore{ID: id}, false)
+			files, left, _, err := c.Compare(ctx, checkpoint.Restore{ID: id}, false)
 			if err != nil || len(files) != 0 || len(left) != 1 {
 				t.Errorf("what it became is not there to be shown: %+v %+v %v", files, left, err)
 			}
 		}
-		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+		if _, err := c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 			t.Fatal(err)
 		}
 		x.has("f", old)

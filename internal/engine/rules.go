@@ -16,7 +16,7 @@ import (
 // may be changed, and by whom, is for policy.
 //
 // To add a rule, add a row to changeRules, its cause to causes.go and a row of words to internal/refusal. The rule
-// holds in every dialect, because every plan is made at a Desk: Desk.Load asks the early rules, Desk.plan
+// holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
 // the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
 // restores and moves, which bring back or keep a content that was there before: a limit that is set later
 // must not get in the way of an undo.

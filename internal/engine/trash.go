@@ -33,16 +33,12 @@ type DeleteOptions struct {
 //
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed. Its files and
 // links go one by one then, each with an entry of its own, and its directories when they are empty.
-func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.is(c, opRemove, path, "", o.Recursive); err != nil {
+func (c *Call) Delete(ctx context.Context, path string, o DeleteOptions) (*Done, error) {
+	if err := c.askPolicy(opRemove, path, "", o.Recursive); err != nil {
 		return nil, err
 	}
 	for apart := false; ; apart = true {
-		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) { return d.delete(ctx, path, o, apart) })
+		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) { return d.delete(ctx, path, o, apart) })
 		if apart || !errors.Is(err, syscall.EXDEV) {
 			return done, err
 		}
@@ -50,11 +46,10 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 }
 
 // delete plans how what is at path goes to the trash; with apart, if it is a directory, one by one.
-func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart bool) (*Plan, error) {
-	e := d.e
+func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apart bool) (*Plan, error) {
 	d.disk = true // what is there goes
 	d.c.Trace.Paths = []string{path}
-	place, err := e.fs.EntryLink(path)
+	place, err := d.c.fs.EntryLink(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +62,10 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart b
 	case kind == guardfs.KindOther:
 		return nil, &guardfs.NotRegularError{Path: name, Kind: kind.String()}
 	}
-	if err := cmp.Or(e.judge.Judge(object, guardfs.Remove), e.uproots(d.c, name)); err != nil {
+	if err := cmp.Or(d.c.judge.Judge(object, guardfs.Remove), d.c.removesRoot(name)); err != nil {
 		return nil, err
 	}
-	in, err := e.contentsOf(ctx, object, o.Recursive)
+	in, err := d.c.contentsOf(ctx, object, o.Recursive)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +88,14 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart b
 }
 
 // deleteApart plans how all that is in the directory name goes to the trash one by one, and then the directories.
-func (d *Desk) deleteApart(ctx context.Context, name string, o DeleteOptions) (*Plan, error) {
+func (d *Planner) deleteApart(ctx context.Context, name string, o DeleteOptions) (*Plan, error) {
 	names := []string{name}
-	if _, err := d.e.census(ctx, name, o.Recursive, func(name string) { names = append(names, name) }); err != nil {
+	if _, err := d.c.walkForDelete(ctx, name, o.Recursive, func(name string) { names = append(names, name) }); err != nil {
 		return nil, err
 	}
 	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
 	for _, name := range names {
-		at, _, err := d.e.fs.Lstat(name)
+		at, _, err := d.c.fs.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
@@ -119,13 +114,13 @@ func (d *Desk) deleteApart(ctx context.Context, name string, o DeleteOptions) (*
 	return &p, nil
 }
 
-// uproots refuses to take the workspace root away from under the calls to come, or what it is in.
-func (e *Engine) uproots(c *Call, name string) error {
-	root := cmp.Or(e.root, e.cfg.WorkspaceRoot)
+// removesRoot refuses to take the workspace root away from under the calls to come, or what it is in.
+func (c *Call) removesRoot(name string) error {
+	root := cmp.Or(c.root, c.cfg.WorkspaceRoot)
 	if root == "" || c.ByUser {
 		return nil
 	}
-	if root = e.fs.Canonical(root); root != name && !below(root, name) {
+	if root = c.fs.Canonical(root); root != name && !below(root, name) {
 		return nil
 	}
 	return &policy.Denied{Path: name, Rule: "workspace_root"}
@@ -145,18 +140,18 @@ type contents struct {
 }
 
 // contentsOf counts the contents of an object.
-func (e *Engine) contentsOf(ctx context.Context, o guardfs.Object, recursive bool) (contents, error) {
+func (c *Call) contentsOf(ctx context.Context, o guardfs.Object, recursive bool) (contents, error) {
 	if o.Info.Kind == guardfs.KindDir {
-		return e.census(ctx, o.True, recursive, nil)
+		return c.walkForDelete(ctx, o.True, recursive, nil)
 	}
 	return contents{size: o.Info.Size, files: 1}, nil
 }
 
-// census walks the directory dir, which a change would move away. Policy judges each entry; one that is
+// walkForDelete walks the directory dir, which a change would move away. Policy judges each entry; one that is
 // denied refuses the change. use, which may be nil, gets each name.
-func (e *Engine) census(ctx context.Context, dir string, recursive bool,
+func (c *Call) walkForDelete(ctx context.Context, dir string, recursive bool,
 	use func(name string)) (in contents, err error) {
-	h, err := e.fs.Resolve(dir, guardfs.Remove)
+	h, err := c.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
 		return in, err
 	}
@@ -230,13 +225,8 @@ func walk(ctx context.Context, top *guardfs.Dir,
 }
 
 // Trash lists the entries of the call's principal in the trash.
-func (e *Engine) Trash(ctx context.Context, c *Call,
-	f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return checkpoint.TrashPage{}, err
-	}
-	db, err := e.checkpoints.open()
+func (c *Call) Trash(ctx context.Context, f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return checkpoint.TrashPage{}, err
 	}
@@ -246,13 +236,9 @@ func (e *Engine) Trash(ctx context.Context, c *Call,
 
 // Untrash brings an entry of the call's principal back to its path, under today's policy, and never
 // over something that is there.
-func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
+func (c *Call) Untrash(ctx context.Context, id checkpoint.TrashID,
 	dryRun bool) (*Restored, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +246,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(e.now()) { // it is being removed, or will be
+	if strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(c.now()) { // it is being removed, or will be
 		return nil, checkpoint.ErrNotFound
 	}
 	// A caller that has the entry may see its checkpoint.
@@ -268,9 +254,9 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{e: e, db: db, plan: &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID},
+	r := &restore{c: c, db: db, plan: &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID},
 		entry: &t, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
-	done, err := e.Change(ctx, c, r.make)
+	done, err := c.Change(ctx, r.make)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +268,7 @@ func below(path, dir string) bool {
 	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// What is deleted goes to the trash: one rename moves it into a directory of our own on its own volume, and one
+// A deleted path goes to the trash: one rename moves it into a directory of our own on its own volume, and one
 // rename brings it back.
 //
 // That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the
@@ -336,10 +322,10 @@ func (ownTrash) Dir(name string, _ ...string) guardfs.DirVerdict {
 }
 
 // loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
-func (e *Engine) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
-	place, err := e.fs.EntryLink(mv.Path)
+func (c *Call) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
+	place, err := c.openAt(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
-		return false, e.openSlot(ctx, mv)
+		return false, c.openSlot(ctx, mv)
 	}
 	if err != nil {
 		return false, err
@@ -348,14 +334,12 @@ func (e *Engine) loadMove(ctx context.Context, mv *Move) (back bool, err error) 
 	o := place.Object()
 	mv.info = o.Info
 	switch absent := o.Info.Kind == guardfs.KindAbsent; {
-	case o.True != mv.Path:
-		return false, &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
 	case absent && !mv.Back:
 		return false, &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
 	case !mv.Back:
 		return false, nil
 	case absent || mv.over:
-		return false, e.openSlot(ctx, mv)
+		return false, c.openSlot(ctx, mv)
 	case o.Info.ID.Lasting() == mv.Entry.Identity:
 		return true, nil
 	}
@@ -371,21 +355,18 @@ func (mv *Move) comesTo() string {
 }
 
 // openRename looks at both names of what is to get another one, by handle; policy first.
-func (d *Desk) openRename(mv *Move) (err error) {
-	if mv.place, err = d.e.fs.EntryLink(mv.Path); err != nil {
+func (d *Planner) openRename(mv *Move) (err error) {
+	if mv.place, err = d.c.openAt(mv.Path); err != nil {
 		return err
 	}
 	o := mv.place.Object()
-	if mv.info = o.Info; o.True != mv.Path {
-		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-	}
-	if o.Info.Kind == guardfs.KindAbsent {
+	if mv.info = o.Info; o.Info.Kind == guardfs.KindAbsent {
 		return &guardfs.PathError{Op: "move", Path: mv.Path, Err: fs.ErrNotExist}
 	}
-	if err := cmp.Or(d.e.judge.Judge(o, guardfs.Remove), d.e.uproots(d.c, mv.Path)); err != nil {
+	if err := cmp.Or(d.c.judge.Judge(o, guardfs.Remove), d.c.removesRoot(mv.Path)); err != nil {
 		return err
 	}
-	err = d.e.openTo(mv)
+	mv.slot, err = d.c.openAt(mv.To)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
 		err = nil // it is made
 	}
@@ -396,8 +377,8 @@ func (d *Desk) openRename(mv *Move) (err error) {
 }
 
 // openSlot finds what comes back in the trash, and makes sure that it is what went there.
-func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
-	slot, err := e.trash.EntryLink(mv.Entry.Parked)
+func (c *Call) openSlot(ctx context.Context, mv *Move) error {
+	slot, err := c.trash.EntryLink(mv.Entry.Parked)
 	if errors.Is(err, guardfs.ErrUnavailable) {
 		return err
 	}
@@ -411,12 +392,12 @@ func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
 	if mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
-	denied := e.mayMake(mv.Path) // what is in it is judged as it will be called
-	mv.in.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
+	denied := c.canCreate(mv.Path) // what is in it is judged as it will be called
+	mv.in.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
 		if k == guardfs.KindDir && denied == nil {
-			denied = e.mayMake(name)
+			denied = c.canCreate(name)
 		} else if denied == nil {
-			denied = e.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
+			denied = c.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
 		}
 	})
 	return cmp.Or(denied, err)
@@ -430,38 +411,23 @@ func (mv *Move) close() {
 	}
 }
 
-// openTo opens the place of the name that something moves to, once its directory is there.
-func (e *Engine) openTo(mv *Move) error {
-	place, err := e.fs.EntryLink(mv.To)
+// openAt opens the entry of the canonical path name, once its directory is there. Until then the error is a
+// *guardfs.MissingParentError; where a link leads elsewhere it is a *guardfs.SymlinkError.
+func (c *Call) openAt(name string) (*guardfs.Entry, error) {
+	entry, err := c.fs.EntryLink(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o := place.Object(); o.True != mv.To {
-		place.Close() //nolint:errcheck // nothing was written through it
-		return &guardfs.SymlinkError{Path: mv.To, Target: o.True}
+	if o := entry.Object(); o.True != name {
+		entry.Close() //nolint:errcheck // nothing was written through it
+		return nil, &guardfs.SymlinkError{Path: name, Target: o.True}
 	}
-	mv.slot = place
-	return nil
-}
-
-// openBack opens the place of what comes back, once its directory is there. Until then the error is
-// a *guardfs.MissingParentError.
-func (e *Engine) openBack(mv *Move) error {
-	place, err := e.fs.EntryLink(mv.Path)
-	if err != nil {
-		return err
-	}
-	if o := place.Object(); o.True != mv.Path {
-		place.Close()
-		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-	}
-	mv.place = place
-	return nil
+	return entry, nil
 }
 
 // staysPut makes sure that what is to go is still what was looked at. touched: somebody wrote to it.
-func (e *Engine) staysPut(mv *Move) (touched bool, err error) {
-	place, err := e.fs.EntryLink(mv.Path)
+func (c *Call) staysPut(mv *Move) (touched bool, err error) {
+	place, err := c.fs.EntryLink(mv.Path)
 	if err != nil {
 		return false, err
 	}
@@ -475,9 +441,9 @@ func (e *Engine) staysPut(mv *Move) (touched bool, err error) {
 
 // isBack says that somebody else has brought it back already. If not, it must still be in the
 // trash, and nothing in its place.
-func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
+func (c *Call) isBack(ctx context.Context, mv *Move) (bool, error) {
 	var now guardfs.Info
-	place, err := e.fs.EntryLink(mv.Path)
+	place, err := c.fs.EntryLink(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return false, err
 	}
@@ -486,7 +452,7 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 		place.Close()
 	}
 	there := err == nil && now.Kind != guardfs.KindAbsent
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return false, notSaved(err)
 	}
@@ -822,7 +788,7 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 
 // EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an
 // operator: neither a person nor the policy is asked. at is where the trash is.
-func EmptyTrash(ctx context.Context, at Place, db *checkpoint.DB,
+func EmptyTrash(ctx context.Context, at Location, db *checkpoint.DB,
 	entries []checkpoint.Trashed) error {
 	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}, Calls: at.Calls})
 	if err != nil {

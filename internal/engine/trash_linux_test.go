@@ -54,7 +54,7 @@ func TestParked(t *testing.T) {
 	}
 	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
 		inode := inodeOf(t, path)
-		done, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{Recursive: true})
+		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: true})
 		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
 			t.Fatalf("%s: %+v %v", path, done, err)
 		}
@@ -70,39 +70,39 @@ func TestParked(t *testing.T) {
 		if err != nil || !strings.Contains(string(card), "Path="+path+"\n") || !strings.Contains(string(card), string(e.ID)) {
 			t.Errorf("the sidecar: %s %v", card, err)
 		}
-		page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+		page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
 			t.Fatalf("listed %+v %v", page, err)
 		}
-		if _, err := x.Untrash(ctx, x.call("another session"), e.ID, false); err != nil {
+		if _, err := x.call("another session").Untrash(ctx, e.ID, false); err != nil {
 			t.Fatal(err)
 		}
 		same()
 		if files, info := x.trashed(); files != nil || info != nil || inodeOf(t, path) != inode {
 			t.Errorf("left in the trash: %v %v", files, info)
 		}
-		if _, err := x.Untrash(ctx, x.call("s"), e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+		if _, err := x.call("s").Untrash(ctx, e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("it came back twice: %v", err)
 		}
 	}
 	for range 2 { // the history knows it too, again and again
 		c := x.call("z")
-		if _, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+		if _, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			same()
-			if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+			if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Lstat(x.ws + "/t"); err == nil {
 				t.Fatal("redone, and still there")
 			}
 		}
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		same()
@@ -128,33 +128,33 @@ func TestParkedRefusals(t *testing.T) {
 	a := x.write("t/a.txt", "a\n")
 	c := x.call("s")
 	c.Turn = "one"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	edit := engine.Files{Paths: []string{a}, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		return nil
 	}}
 	old := x.looks()
-	if _, err := x.ChangeFiles(ctx, c, edit); err != nil {
+	if _, err := c.ChangeFiles(ctx, edit); err != nil {
 		t.Fatal(err)
 	}
-	done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Turn = "two" // what is in the trash was not changed from outside
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	x.write("t/other.txt", "somebody's\n")
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
+	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+	if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Errorf("undone over something that is there: %v", err)
 	}
 	if err := os.RemoveAll(x.ws + "/t"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the deletion, then the edit
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,32 +170,36 @@ func TestParkedRefusals(t *testing.T) {
 		x.deny = map[string]string{"/t": big, "/u": x.ws + "/u/secret.txt"}[dir]
 		x.write("u/open.txt", "o\n")
 		x.open()
+		x.Begin(c)
 		whole := x.looks()
-		if _, err := x.Delete(ctx, c, x.ws+dir, engine.DeleteOptions{Recursive: true}); err == nil || x.looks() != whole {
+		if _, err := c.Delete(ctx, x.ws+dir, engine.DeleteOptions{Recursive: true}); err == nil || x.looks() != whole {
 			t.Errorf("a tree with something denied in it went: %v\n%s\nwas\n%s", err, x.looks(), whole)
 		}
 	}
 	x.Close()
 	x.deny = ""
 	x.open()
-	if done, err = x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+	x.Begin(c)
+	if done, err = c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
 	x.Close()
 	x.deny = x.ws + "/t"
 	x.open()
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); err == nil {
+	x.Begin(c)
+	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
 	x.Close()
 	x.deny = ""
 	x.open()
+	x.Begin(c)
 	// Another thing in its place is not what was parked.
 	files, _ := x.trashed()
 	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
+	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
 		t.Errorf("a planted tree came back: %v", err)
 	}
 }
@@ -216,7 +220,7 @@ func TestParkedExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+	done, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +229,7 @@ func TestParkedExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed); err != nil {
+	if err := engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed); err != nil {
 		t.Fatal(err)
 	}
 	if files, info := x.trashed(); files != nil || info != nil {
@@ -240,7 +244,7 @@ func TestParkedExpires(t *testing.T) {
 		t.Error("it followed a link")
 	}
 	x.open()
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err == nil {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err == nil {
 		t.Error("it came back from nowhere")
 	}
 }
@@ -258,13 +262,12 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 			x.write("t/sub/b.txt", "b\n")
 			x.write("u.txt", "u\n")
 			present := bare(x.looks())
-			c := x.call("s")
 			steps := []func() error{
 				func() error {
-					_, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+					_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 					return err
 				},
-				func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err },
+				func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err },
 			}
 			if err := errors.Join(steps[0](), steps[1]()); err != nil {
 				t.Fatal(err)
@@ -273,7 +276,7 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 			here := func(what string) bool {
 				t.Helper()
 				now := bare(x.looks())
-				page, err := x.Trash(ctx, c, checkpoint.TrashFilter{})
+				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -346,10 +349,10 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 		gone string // what the move takes away
 	}{
 		{func() error {
-			_, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+			_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 			return err
 		}, x.ws + "/t"},
-		{func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*"},
+		{func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*"},
 	} {
 		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
 		hook := func(string) *guardfs.Fault {
@@ -385,7 +388,7 @@ func TestParkedTwice(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		x.write("t/big.bin", strings.Repeat("b", 101))
 		x.write("t/"+name, "")
-		done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,17 +396,17 @@ func TestParkedTwice(t *testing.T) {
 	}
 	for i, name := range []string{"one", "two"} {
 		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
-		done, err := x.Restore(ctx, c, in, engine.RestoreOptions{})
+		done, err := c.Restore(ctx, in, engine.RestoreOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
+		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
 			t.Errorf("over the other one: %v", err)
 		}
-		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -424,7 +427,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 	if kept {
 		x.put("z", dir+"/kept", "k\n")
 	}
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 		x.t.Fatal(err)
 	}
 	x.has(dir+"/f", "-")
@@ -434,7 +437,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 func (x *tree) isBack(what, dir string) {
 	x.t.Helper()
 	x.has(dir+"/f", strings.Repeat("b", 101))
-	page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+	page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
 	files, info := x.trashed()
 	if err != nil || len(page.Entries) > 0 || files != nil || info != nil {
 		x.t.Fatalf("%s: listed %+v %v, in the trash %v %v", what, page.Entries, err, files, info)
@@ -459,21 +462,21 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			c.Approver = meanwhile(func() {
 				if !redone {
 					_ = os.Mkdir(x.ws+"/big", 0o755)
-				} else if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+				} else if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Error(err)
 				}
 			})
-			done, err := other.Redo(ctx, c, engine.RestoreOptions{})
+			done, err := other.Begin(c).Redo(ctx, engine.RestoreOptions{})
 			if err != nil || done.Idle != redone || done.Idle != (done.Checkpoint == "") {
 				t.Fatalf("kept %v, redone %v: %+v %v", kept, redone, done, err)
 			}
 			x.isBack("redone", "big")
 			for range 2 { // the history has it once
-				if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+				if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				x.has("big/f", "-")
-				if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+				if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				x.isBack("and again", "big")
@@ -498,12 +501,12 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 			return nil
 		}
 		system.hook.Store(&hook)
-		_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
 		system.hook.Store(nil)
 		if err != nil {
 			refused++
 			x.has("big/f", "-")
-			if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Fatalf("before call %d, the next time: %v", n, err)
 			}
 		}
@@ -551,14 +554,14 @@ func TestParkedFromTheLowerLayer(t *testing.T) {
 			if name == "/w/tree" && options == "" {
 				continue // such a directory can't be renamed there at all
 			}
-			done, err := x.Delete(ctx, x.call("s"), at+name, engine.DeleteOptions{Recursive: true})
+			done, err := x.call("s").Delete(ctx, at+name, engine.DeleteOptions{Recursive: true})
 			if err != nil || len(done.Trashed) != 1 {
 				t.Fatalf("deleting %s%s: %+v %v", name, options, done, err)
 			}
 			if _, err := os.Lstat(at + name); err == nil {
 				t.Errorf("%s is still there", name)
 			}
-			if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); err != nil {
+			if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err != nil {
 				t.Fatalf("%s%s does not come back: %v", name, options, err)
 			}
 			if _, err := os.Lstat(at + name); err != nil {
@@ -584,9 +587,9 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 			big := strings.Repeat("b", 101)
 			place := x.ws + "/" + of
 			x.write(map[string]string{"f": "f", "d": "d/big"}[of], big)
-			del, err := x.Delete(ctx, x.call("s"), place, engine.DeleteOptions{Recursive: true})
+			del, err := x.call("s").Delete(ctx, place, engine.DeleteOptions{Recursive: true})
 			must(t, err)
-			back, err := x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
+			back, err := x.call("s").Untrash(ctx, del.Trashed[0].ID, false)
 			must(t, err)
 			testdir.Tick(t)
 			must(t, errors.Join(os.RemoveAll(place), mk(place)))
@@ -598,34 +601,34 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				}
 			}
 			for _, dry := range []bool{true, false} {
-				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
+				_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
 				if !engine.Conflicts.In(err) {
 					t.Errorf("%s for %s is taken to the trash: %v", what, of, err)
 				}
 				untouched("refused")
-				done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
+				done, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
 				if err != nil || len(done.Skipped) != 1 {
 					t.Errorf("%s for %s is not skipped: %v", what, of, err)
 				}
 				untouched("skipped")
-				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
+				_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
 				if !engine.NotStored.In(err) {
 					t.Errorf("%s counts as %s: %v", what, of, err)
 				}
-				done, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
+				done, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
 				if err != nil || len(done.Skipped) != 1 {
 					t.Errorf("%s for what was %s is not skipped: %v", what, of, err)
 				}
 			}
 			untouched("looked at")
-			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 				t.Fatalf("%s for %s, forced: %v", what, of, err)
 			}
 			for range 2 {
-				_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 				must(t, err)
 				untouched("undone")
-				_, err = x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+				_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
 				must(t, err)
 				if _, err := os.Lstat(place); err == nil {
 					t.Fatalf("%s for %s stays", what, of)
@@ -639,18 +642,18 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 func TestBackAlready(t *testing.T) {
 	x := grow(t, small)
 	x.write("d/big", strings.Repeat("b", 101))
-	del, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
+	del, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 	must(t, err)
-	_, err = x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
+	_, err = x.call("s").Untrash(ctx, del.Trashed[0].ID, false)
 	must(t, err)
 	testdir.Tick(t)
 	x.puts("t", "d/new", "x\n")
-	done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
+	done, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
 	if err != nil || !done.Idle {
 		t.Errorf("%+v %v", done, err)
 	}
 	for range 2 {
-		_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 		must(t, err)
 	}
 	if _, err := os.Lstat(x.ws + "/d"); err == nil {
@@ -663,10 +666,10 @@ func TestFaultsOfAParkedTrade(t *testing.T) {
 	const parked = 12
 	faultsOfATrade(t, cmp.Or(*every, 36), parked, func(x *tree, system *calls) {
 		openFiles(t, true, 78)
-		if closed := x.closedDuring(system, (*engine.Engine).Undo); closed < parked {
+		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
 			t.Fatalf("only %d were parked", closed)
 		}
-		_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
 		must(t, err)
 	})
 }
@@ -679,11 +682,11 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 		system := callsOf(x)
 		c := x.call("s")
 		c.Turn = "t"
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		for i := range 30 {
 			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
 		}
-		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
 		must(t, err)
 		if inTheWay {
 			x.puts("t2", "file", "a file\n")
@@ -702,7 +705,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 			return nil
 		}
 		system.hook.Store(&full)
-		_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+		_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 		system.hook.Store(nil)
 		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
 			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
@@ -714,7 +717,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 }
 
 // closedDuring is how many files with a temporary name were there at the same time while step ran.
-func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)) int {
+func (x *tree) closedDuring(system *calls, step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)) int {
 	x.t.Helper()
 	most := 0
 	var mu sync.Mutex
@@ -729,7 +732,7 @@ func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Con
 	}
 	system.hook.Store(&look)
 	defer system.hook.Store(nil)
-	_, err := step(x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+	_, err := step(x.call("s"), ctx, engine.RestoreOptions{})
 	must(x.t, err)
 	return most
 }
@@ -775,15 +778,15 @@ func TestTreesOfALowerLayer(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"delete": func() error {
-			_, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			_, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 			return err
 		},
 		"delete an empty one": func() error {
-			_, err := x.Delete(ctx, x.call("s"), x.ws+"/hollow", engine.DeleteOptions{})
+			_, err := x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{})
 			return err
 		},
 		"move": func() error {
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
+			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
 			return err
 		},
 	} {
@@ -794,13 +797,13 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		if strings.Contains(now, "/d d") != (name == "delete an empty one") || strings.Contains(now, "/e/sub/deep/c ") != (name == "move") {
 			t.Errorf("%s: %s", name, now)
 		}
-		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || looks() != was {
+		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || looks() != was {
 			t.Fatalf("%s, undone: %v\n%s\nwas\n%s", name, err, looks(), was)
 		}
-		if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || looks() != now {
+		if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || looks() != now {
 			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
 		}
-		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 		must(t, err)
 	}
 }

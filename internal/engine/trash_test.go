@@ -107,7 +107,7 @@ func (x *tree) open2(root string) *tree {
 }
 
 func (x *tree) call(session string) *engine.Call {
-	return &engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"}
+	return x.Begin(&engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"})
 }
 
 func (x *tree) write(name, content string) string {
@@ -125,7 +125,7 @@ func (x *tree) write(name, content string) string {
 // put writes a file by way of the engine and returns its checkpoint.
 func (x *tree) put(session, name, content string) checkpoint.ID {
 	x.t.Helper()
-	done, err := x.ChangeFiles(ctx, x.call(session), engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
+	done, err := x.call(session).ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})
@@ -138,7 +138,7 @@ func (x *tree) put(session, name, content string) checkpoint.ID {
 // unput removes a file as a restore does: the store has what it was.
 func (x *tree) unput(c *engine.Call, name string) checkpoint.ID {
 	x.t.Helper()
-	done, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/" + name}, Next: func(ts []*engine.Target) error {
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindAbsent}
 		return nil
 	}})
@@ -201,7 +201,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 		kind checkpoint.Kind
 	}{{"/t/a.txt", checkpoint.File}, {"/t/link", checkpoint.Symlink}, {"/t/hollow", checkpoint.Dir}, {"/t", checkpoint.Dir}} {
 		path := x.ws + c.path
-		done, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{Recursive: c.path == "/t"})
+		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: c.path == "/t"})
 		if err != nil {
 			t.Fatalf("%s: %v", c.path, err)
 		}
@@ -211,33 +211,33 @@ func TestDeleteAndUntrash(t *testing.T) {
 		if left := done.Trashed[0].Expires.Sub(done.Trashed[0].Deleted); left != 24*time.Hour {
 			t.Errorf("%s: kept for %v", c.path, left)
 		}
-		page, err := x.Trash(ctx, x.call("another session"), checkpoint.TrashFilter{})
+		page, err := x.call("another session").Trash(ctx, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != done.Trashed[0].ID {
 			t.Fatalf("%s: listed %+v %v", c.path, page, err)
 		}
 		stranger := x.call("s")
 		stranger.Principal = "q"
-		if _, err := x.Untrash(ctx, stranger, done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+		if _, err := stranger.Untrash(ctx, done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("%s: another principal: %v", c.path, err)
 		}
-		if _, err := x.Untrash(ctx, x.call("another session"), done.Trashed[0].ID, false); err != nil {
+		if _, err := x.call("another session").Untrash(ctx, done.Trashed[0].ID, false); err != nil {
 			t.Fatalf("%s: coming back: %v", c.path, err)
 		}
 		if now := x.looks(); now != before {
 			t.Fatalf("%s came back as\n%s\nand was\n%s", c.path, now, before)
 		}
-		if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+		if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("%s: it came back twice: %v", c.path, err)
 		}
 	}
 	// The history knows it too: the deletion is a change like any other.
-	if _, err := x.Delete(ctx, x.call("z"), x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+	if _, err := x.call("z").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Undo(ctx, x.call("z"), engine.RestoreOptions{}); err != nil || x.looks() != before {
+	if _, err := x.call("z").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != before {
 		t.Fatalf("undone: %v\n%s\nwas\n%s", err, x.looks(), before)
 	}
-	if _, err := x.Redo(ctx, x.call("z"), engine.RestoreOptions{}); err != nil {
+	if _, err := x.call("z").Redo(ctx, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(x.ws + "/t"); err == nil {
@@ -250,25 +250,25 @@ func TestTrashRefusals(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100; fs.Checkpoint.Exclude = []string{".env*"} })
 	a := x.write("a.txt", "a\n")
 	d := x.write("d/f.txt", "f\n")
-	done, err := x.Delete(ctx, x.call("s"), a, engine.DeleteOptions{})
+	done, err := x.call("s").Delete(ctx, a, engine.DeleteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.write("a.txt", "somebody's\n")
-	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
+	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !engine.NotEmpty.In(err) {
+	if _, err := x.call("s").Delete(ctx, filepath.Dir(d), engine.DeleteOptions{}); !engine.NotEmpty.In(err) {
 		t.Errorf("a directory that holds something: %v", err)
 	}
 	before := x.looks()
 	for _, name := range []string{"big.bin", "d/.env.local"} { // what the store does not hold is parked
 		p := x.write(name, string(make([]byte, 101)))
 		for _, victim := range []string{p, filepath.Dir(d)} {
-			if done, err := x.Delete(ctx, x.call("s"), victim, engine.DeleteOptions{Recursive: true}); err != nil || len(done.Trashed) != 1 || done.Trashed[0].Parked == "" {
+			if done, err := x.call("s").Delete(ctx, victim, engine.DeleteOptions{Recursive: true}); err != nil || len(done.Trashed) != 1 || done.Trashed[0].Parked == "" {
 				t.Errorf("%s: %+v %v", victim, done, err)
 			}
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -283,7 +283,7 @@ func TestTrashRefusals(t *testing.T) {
 	x.Close()
 	x.deny = a
 	x.open()
-	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); err == nil {
+	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
 	if _, err := os.Lstat(a); err == nil {
@@ -303,10 +303,10 @@ func TestTimes(t *testing.T) {
 	}
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	change := func(content string) {
 		t.Helper()
-		_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
+		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
 			return nil
@@ -317,7 +317,7 @@ func TestTimes(t *testing.T) {
 	}
 	for _, keep := range []bool{false, true} {
 		change("new\n")
-		if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
+		if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
 			t.Fatal(err)
 		}
 		i, err := os.Stat(a)
@@ -337,8 +337,8 @@ func TestDeniedByNow(t *testing.T) {
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	done, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
+	c.BeginTurn(ctx)
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		}
@@ -351,11 +351,12 @@ func TestDeniedByNow(t *testing.T) {
 	x.Close()
 	x.deny = b
 	x.open()
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)},
+	x.Begin(c)
+	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)},
 		engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err == nil || x.looks() != changed {
 		t.Errorf("restored by its id: %v\n%s", err, x.looks())
 	}
-	r, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	r, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 	if err != nil || r.Denied != 1 || len(r.Skipped) != 0 {
 		t.Fatalf("rewound %+v %v", r, err)
 	}
@@ -395,17 +396,17 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	old := x.looks()
 	c := x.call("s")
 	c.Turn = "one"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	change := func(name, content string) {
 		t.Helper()
 		files := x.becomes(content, name)
 		files.Parents = true
-		_, err := x.ChangeFiles(ctx, c, files)
+		_, err := c.ChangeFiles(ctx, files)
 		must(t, err)
 	}
 	remove := func() {
 		t.Helper()
-		_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+		_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 		must(t, err)
 	}
 	change("d/f", "new\n")
@@ -415,34 +416,34 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	remove()
 	change("d/h", "h\n")
 	changed := x.looks()
-	dry, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{DryRun: true})
+	dry, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{DryRun: true})
 	if err != nil || x.looks() != changed || dry.Plan.More == "" {
 		t.Fatalf("%+v %v", dry, err)
 	}
-	done, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{})
+	done, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})
 	if err != nil || x.looks() != old || len(done.Plan.Undoes) != 6 || done.Plan.More != "" || len(done.Targets) < 3 || len(done.Moved) < 2 {
 		t.Fatalf("%+v %v\n%s", done, err, x.looks())
 	}
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != changed {
+	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != changed {
 		t.Fatalf("the rewind undone: %v\n%s\nwas\n%s", err, x.looks(), changed)
 	}
-	if _, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+	if _, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 		t.Fatalf("rewound again: %v\n%s", err, x.looks())
 	}
 
 	c.Turn = "two"
-	x.BeginTurn(ctx, c)
+	c.BeginTurn(ctx)
 	change("d/f", "new\n")
 	x.write("d/f", "somebody's\n")
 	remove()
-	_, err = x.Restore(ctx, c, rewindTo("two"), engine.RestoreOptions{})
+	_, err = c.Restore(ctx, rewindTo("two"), engine.RestoreOptions{})
 	part, _ := engine.Reason(err).Facts.(engine.PartFacts)
 	if !engine.PartTaken.In(err) || !slices.Equal(part.Back, []string{x.ws + "/d"}) || len(part.Checkpoints) != 1 || !engine.Conflicts.In(part.Err) {
 		t.Fatalf("%v %+v", err, part)
 	}
 	x.reads("d/f", "somebody's\n")
 	x.write("d/f", "new\n")
-	if _, err := x.Restore(ctx, c, rewindTo("two"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+	if _, err := c.Restore(ctx, rewindTo("two"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 		t.Errorf("it goes on: %v\n%s", err, x.looks())
 	}
 }

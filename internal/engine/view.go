@@ -36,11 +36,11 @@ type View struct {
 	Access guardfs.Access // Read for a file's content, Walk for a search
 	// Look reads or walks the handle, which is closed when it returns. It says what the session has
 	// now seen of it. nil: nothing that counts as having read the file.
-	Look func(context.Context, *guardfs.Handle) (*Sight, error)
+	Look func(context.Context, *guardfs.Handle) (*ReadRecord, error)
 }
 
-// Sight is the part of a file that was shown.
-type Sight struct {
+// ReadRecord is the part of a file that was shown.
+type ReadRecord struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
 	Unit   string // what Lines and Ranges count, see session.Seen
 	Lines  int
@@ -52,14 +52,10 @@ type Sight struct {
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
-func (e *Engine) View(ctx context.Context, c *Call, v View) error {
-	e, err := e.begun(c)
-	if err != nil {
-		return err
-	}
+func (c *Call) View(ctx context.Context, v View) error {
 	c.Trace.Paths = []string{v.Path}
 	// Policy judges the canonical path. Its answer is the same whether or not the file exists.
-	h, err := e.fs.Resolve(v.Path, v.Access)
+	h, err := c.fs.Resolve(v.Path, v.Access)
 	if err != nil {
 		return err
 	}
@@ -70,17 +66,17 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 		return err
 	}
 	// A read that can't be remembered is refused: it would count as unread.
-	return e.remember(c, h.Object(), sight)
+	return c.remember(h.Object(), sight)
 }
 
-func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
-	if e.ledger == nil {
+func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
+	if c.ledger == nil {
 		return nil
 	}
-	err := e.ledger.Saw(c.key(), session.Seen{
+	err := c.ledger.Saw(c.key(), session.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
-		When: e.now(),
+		When: c.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)
@@ -112,12 +108,12 @@ type Source struct {
 	Info guardfs.Info
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
-	// Beside is what the editor of the call has of it, where that is not the disk's.
+	// Beside tells how the text of the call's editor differs from the disk's.
 	Beside session.BufferState
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64
 
-	e    *Engine
+	c    *Call
 	file *guardfs.File // nil where the content is in memory,
 	held []byte        // which is this one
 	hash string        // where it is known
@@ -130,27 +126,23 @@ const InMemory = 1 << 20
 
 // A Look takes what it wants of a content, and says what of it a session has now seen; nil: nothing
 // that counts as having read it.
-type Look func(context.Context, *Source) (*Sight, error)
+type Look func(context.Context, *Source) (*ReadRecord, error)
 
 // Read opens the content of a file for look.
-func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) error {
-	in, err := e.begun(c)
-	if err != nil {
-		return err
-	}
-	if o, text, held, err := in.overlaid(ctx, c, path); held || err != nil {
+func (c *Call) Read(ctx context.Context, path string, look Look) error {
+	if o, text, held, err := c.overlaid(ctx, path); held || err != nil {
 		if c.Trace.Paths = []string{o.True}; err != nil {
 			return err
 		}
-		return in.readHeld(ctx, c, o, text, look)
+		return c.readHeld(ctx, o, text, look)
 	}
-	open := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+	open := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 		f, err := h.Open()
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close() //nolint:errcheck // nothing was written through it
-		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
+		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), c: c, file: f}
 		if beside := c.editor().state(s.Path); beside == session.Stale {
 			s.Beside = beside
 		}
@@ -169,14 +161,14 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		c.Trace.Bytes = s.Given
 		return sight, nil
 	}
-	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
+	return c.View(ctx, View{Path: path, Access: guardfs.Read, Look: open})
 }
 
 // readHeld lets look read a text that the client holds. The disk has nothing of it to be kept.
-func (e *Engine) readHeld(
-	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,
+func (c *Call) readHeld(
+	ctx context.Context, o guardfs.Object, text []byte, look Look,
 ) error {
-	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), e: e}
+	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), c: c}
 	s.hold(text)
 	sight, err := look(ctx, s)
 	if err != nil {
@@ -189,16 +181,16 @@ func (e *Engine) readHeld(
 		return nil
 	}
 	sight.Hash = s.hash
-	return e.remember(c, o, sight)
+	return c.remember(o, sight)
 }
 
 // hold makes content what is read.
 func (s *Source) hold(content []byte) {
 	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))
 	s.held = content
-	if s.hash = ""; s.e.Tracks() {
+	if s.hash = ""; s.c.Tracks() {
 		s.hash = HashOf(content)
-		s.e.Keep(s.Path, s.hash, content)
+		s.c.Keep(s.Path, s.hash, content)
 	}
 }
 
@@ -208,7 +200,7 @@ func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 	if s.hash == "" && s.file == nil {
 		s.hash = HashOf(s.held)
 	} else if s.hash == "" {
-		s.hash, err = s.e.sums.of(ctx, s.file, s.e.now)
+		s.hash, err = s.c.sums.of(ctx, s.file, s.c.now)
 	}
 	return s.hash, err
 }
@@ -236,7 +228,7 @@ func (s *Source) QuickHash(ctx context.Context) (string, error) {
 // Bytes are n bytes from off on, or with n below zero all of them, and what a session has seen by
 // that. Past the end there are none. More than most is a *guardfs.TooLargeError. They are not to be
 // changed: others may have them too.
-func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight, error) {
+func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *ReadRecord, error) {
 	if off < 0 {
 		return nil, nil, Refuse(BadWindow, s.Path, off)
 	}
@@ -258,11 +250,11 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 		part = part[:got]
 	}
 	s.Given += int64(len(part))
-	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
+	sight := &ReadRecord{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
 	if sight.Whole { // what was shown is what counts
 		s.held, s.file = part, nil
 	}
-	if s.e.Tracks() {
+	if s.c.Tracks() {
 		var err error
 		if sight.Hash, err = s.QuickHash(ctx); err != nil { // without one the file is known by size and times
 			return nil, nil, err
@@ -274,7 +266,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 // Lines are n lines from first on, counted from 1, or with n below zero all of them, each with its
 // end, and what a session has seen by that. A line ends with "\n"; a final one makes no extra line.
 // Past the end there are none. More than most bytes are a *guardfs.TooLargeError.
-func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *Sight, error) {
+func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *ReadRecord, error) {
 	if first < 1 {
 		return nil, nil, Refuse(BadWindow, s.Path, int64(first))
 	}
@@ -291,7 +283,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 			return nil, nil, ctx.Err()
 		case wanted && len(piece) > 0:
 			part, shown = append(part, piece...), line
-		case line >= first && !wanted && !s.e.Tracks(): // nobody asks for the rest
+		case line >= first && !wanted && !s.c.Tracks(): // nobody asks for the rest
 			return part, nil, nil
 		}
 		if int64(len(part)) > most {
@@ -308,7 +300,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 		line--
 	}
 	s.hash = hex.EncodeToString(sum.Sum(nil))
-	sight := &Sight{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
+	sight := &ReadRecord{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
 	if shown > 0 {
 		sight.Ranges = []session.Range{{First: first, Last: shown}}
 	}
@@ -389,25 +381,22 @@ type Entry struct {
 }
 
 // Stat looks at a path: at where it leads with follow, else at a link there itself.
-func (e *Engine) Stat(
-	ctx context.Context, c *Call, path string, follow bool,
+func (c *Call) Stat(
+	ctx context.Context, path string, follow bool,
 ) (out Entry, err error) {
-	if e, err = e.begun(c); err != nil {
-		return Entry{}, err
-	}
 	c.Trace.Paths = []string{path}
 	var o guardfs.Object
 	if follow {
 		var h *guardfs.Handle
-		if h, err = e.fs.Resolve(path, guardfs.Look); err == nil {
+		if h, err = c.fs.Resolve(path, guardfs.Look); err == nil {
 			o = h.Object()
 			h.Close() //nolint:errcheck // nothing was written through it
 		}
 	} else {
-		o, out.Target, err = e.fs.Lstat(path)
+		o, out.Target, err = c.fs.Lstat(path)
 	}
 	if o.Info.Kind != guardfs.KindSymlink {
-		is, _, held, oerr := e.overlaid(ctx, c, path)
+		is, _, held, oerr := c.overlaid(ctx, path)
 		if out.Unsaved = held; held || oerr != nil {
 			o, err = is, oerr
 		}
@@ -430,14 +419,10 @@ type Listing struct {
 const maxList = 200_000
 
 // List looks at the entries of a directory. Links among them are not followed.
-func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *Call) List(ctx context.Context, path string) (*Listing, error) {
 	out := &Listing{}
-	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-		d, err := e.openDir(ctx, h)
+	look := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
+		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
 		}
@@ -452,7 +437,7 @@ func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, erro
 		}
 		return nil, err
 	}
-	if err := e.View(ctx, c, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
+	if err := c.View(ctx, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -514,12 +499,12 @@ func joined(dir, name string) string {
 
 // openDir opens a directory to list or to search it. Of one that only may lead to something allowed
 // it is told that it is there if it does.
-func (e *Engine) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
+func (c *Call) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
 	d, err := h.Dir()
 	if err != nil {
 		return nil, err
 	}
-	denied := e.judge.Judge(h.Object(), guardfs.Look)
+	denied := c.judge.Judge(h.Object(), guardfs.Look)
 	if denied != nil && !grep.Any(ctx, grep.Walk{Dir: grep.Guarded(d)}) {
 		d.Close() //nolint:errcheck // nothing was written through it
 		return nil, denied
@@ -544,25 +529,22 @@ const maxTreeDepth = 200
 // entries of one by name. Links are entries, and never followed; other mounts are not entered. What
 // is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
 // fs.SkipAll is none.
-func (e *Engine) ListTree(
-	ctx context.Context, c *Call, a TreeArgs, use func(Entry) error,
+func (c *Call) ListTree(
+	ctx context.Context, a TreeArgs, use func(Entry) error,
 ) (skipped grep.Skipped, err error) {
-	if e, err = e.begun(c); err != nil {
-		return skipped, err
-	}
-	w := &treeWalk{TreeArgs: a, use: use, rules: !a.All && e.cfg.RespectGitignore}
+	w := &treeWalk{TreeArgs: a, use: use, rules: !a.All && c.cfg.RespectGitignore}
 	if w.Depth <= 0 || w.Depth > maxTreeDepth {
 		w.Depth = maxTreeDepth
 	}
-	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-		d, err := e.openDir(ctx, h)
+	look := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
+		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		set, base := new(ignore.Set), ""
 		if w.rules {
-			how := ignore.Options{Excludes: e.gitExcludes(), Home: e.search.home}
+			how := ignore.Options{Excludes: c.gitExcludes(), Home: c.search.home}
 			set, base, w.skipped.Rules = ignore.Load(rulefiles.Of(grep.Guarded(d)), how)
 		}
 		entries, denied, err := list(ctx, d)
@@ -572,7 +554,7 @@ func (e *Engine) ListTree(
 		w.skipped.Denied = denied
 		return nil, w.dir(ctx, d, entries, base, set, w.Depth)
 	}
-	err = e.View(ctx, c, View{Path: a.Path, Access: guardfs.Walk, Look: look})
+	err = c.View(ctx, View{Path: a.Path, Access: guardfs.Walk, Look: look})
 	if errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
@@ -729,38 +711,34 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 // Walk opens the root of a search, a directory or a single file, under the
 // search deadline. The deadline is not an error: the search ends with what it
 // has and says so.
-func (e *Engine) Walk(ctx context.Context, c *Call, root string,
+func (c *Call) Walk(ctx context.Context, root string,
 	use func(context.Context, grep.Walk) error) error {
-	e, err := e.begun(c)
-	if err != nil {
-		return err
-	}
-	if o, text, held, err := e.overlaid(ctx, c, root); held || err != nil {
+	if o, text, held, err := c.overlaid(ctx, root); held || err != nil {
 		if c.Trace.Paths = []string{o.True}; err != nil {
 			return err
 		}
 		return use(ctx, grep.Walk{File: heldFile{bytes.NewReader(text), o.Info}, Name: o.True})
 	}
-	return e.View(ctx, c, View{
+	return c.View(ctx, View{
 		Path: root, Access: guardfs.Walk,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-			if wait := time.Duration(e.cfg.SearchDeadline); wait > 0 {
+		Look: func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
+			if wait := time.Duration(c.cfg.SearchDeadline); wait > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, wait)
 				defer cancel()
 			}
-			w := grep.Walk{NoIgnore: !e.cfg.RespectGitignore}
+			w := grep.Walk{NoIgnore: !c.cfg.RespectGitignore}
 			if c.Progress != nil {
 				w.Come = &c.Progress.Files
 			}
-			if in, ok := e.place.Calls.(searcher); ok && e.whole == e { // which knows no scope and no chain
-				w.Elsewhere = in.Elsewhere(e.rulesTold(), e.judge)
+			if in, ok := c.place.Calls.(searcher); ok && c.fs == c.tree { // which knows no scope and no chain
+				w.Elsewhere = in.Elsewhere(c.rulesTold(), c.judge)
 			}
 			if !w.NoIgnore {
-				w.Excludes, w.Home = e.gitExcludes(), e.search.home
+				w.Excludes, w.Home = c.gitExcludes(), c.search.home
 			}
 			if h.Object().Info.Kind == guardfs.KindDir {
-				d, err := e.openDir(ctx, h)
+				d, err := c.openDir(ctx, h)
 				if err != nil {
 					return nil, err
 				}
@@ -791,11 +769,11 @@ type searcher interface {
 }
 
 // Search looks for q in the content of a file, or of what lies below a directory.
-func (e *Engine) Search(
-	ctx context.Context, c *Call, root string, q grep.Query,
+func (c *Call) Search(
+	ctx context.Context, root string, q grep.Query,
 ) (*grep.Result, error) {
 	var r *grep.Result
-	err := e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err := c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		r, err = grep.Search(ctx, w, q)
 		return err
 	})
@@ -803,10 +781,10 @@ func (e *Engine) Search(
 }
 
 // SearchIgnored is Search in what ignore rules hide, too.
-func (e *Engine) SearchIgnored(
-	ctx context.Context, c *Call, root string, q grep.Query,
+func (c *Call) SearchIgnored(
+	ctx context.Context, root string, q grep.Query,
 ) (r *grep.Result, err error) {
-	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		w.NoIgnore, w.Excludes = true, nil
 		r, err = grep.Search(ctx, w, q)
 		return err
@@ -815,10 +793,10 @@ func (e *Engine) SearchIgnored(
 }
 
 // Files finds files below a directory by name, the newest first.
-func (e *Engine) Files(
-	ctx context.Context, c *Call, root string, q grep.GlobQuery,
+func (c *Call) Files(
+	ctx context.Context, root string, q grep.GlobQuery,
 ) (r *grep.FilesResult, err error) {
-	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		if w.Dir == nil {
 			return &guardfs.PathError{Op: "search", Path: w.Name, Err: syscall.ENOTDIR}
 		}
@@ -840,16 +818,13 @@ type Compared struct {
 // Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
 // since. It changes nothing. Paths that this session may not read today are not shown: denied
 // counts them.
-func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
+func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
 	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
-	if e, err = e.begun(c); err != nil {
-		return nil, nil, 0, err
-	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	plan, err := e.planFor(ctx, c, db, r)
+	plan, err := c.planFor(ctx, db, r)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -861,7 +836,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 			continue // nothing but a directory at any time
 		}
 		c.Trace.Paths = append(c.Trace.Paths, item.Path)
-		one, why, err := e.compare(ctx, c, db, item, now)
+		one, why, err := c.compare(ctx, db, item, now)
 		if _, no := errors.AsType[*policy.Denied](err); no {
 			denied++
 			continue
@@ -881,18 +856,18 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 	return out, skipped, denied, nil
 }
 
-func (e *Engine) compare(
-	ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool,
+func (c *Call) compare(
+	ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool,
 ) (one Compared, why Why, err error) {
 	// Policy speaks in here, also when the disk is not asked for.
-	after, content, why, err := e.lookAt(ctx, c, item.Path)
+	after, content, why, err := c.lookAt(ctx, item.Path)
 	if err != nil || now && why != none {
 		return one, why, err
 	}
 	switch {
-	case item.To != "" && e.denied(item.To) == nil:
+	case item.To != "" && c.denied(item.To) == nil:
 		return one, WentTo.Of(item.To), nil
-	case item.From != "" && e.denied(item.From) == nil:
+	case item.From != "" && c.denied(item.From) == nil:
 		return one, CameFrom.Of(item.From), nil
 	}
 	if !now && item.Role != checkpoint.RoleAppended {
@@ -907,7 +882,7 @@ func (e *Engine) compare(
 		}
 	}
 	if item.Role == checkpoint.RoleAppended && !now {
-		return e.compareTail(ctx, db, item)
+		return c.compareTail(ctx, db, item)
 	}
 	var old []byte
 	if err == nil && item.Want.Kind == checkpoint.File {
@@ -930,14 +905,14 @@ func (e *Engine) compare(
 }
 
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (e *Engine) lookAt(
-	ctx context.Context, c *Call, path string,
+func (c *Call) lookAt(
+	ctx context.Context, path string,
 ) (s checkpoint.State, content []byte, why Why, err error) {
-	is, content, held, err := e.overlaid(ctx, c, path)
-	if err != nil || held && is.True == path && is.Info.Size <= e.cfg.Checkpoint.MaxFileBytes {
+	is, content, held, err := c.overlaid(ctx, path)
+	if err != nil || held && is.True == path && is.Info.Size <= c.cfg.Checkpoint.MaxFileBytes {
 		return checkpoint.State{Kind: checkpoint.File}, content, none, err
 	}
-	h, err := e.fs.Resolve(path, guardfs.Read)
+	h, err := c.fs.Resolve(path, guardfs.Read)
 	// A file in the place of its directory is a missing path, as for stateOf.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
@@ -958,7 +933,7 @@ func (e *Engine) lookAt(
 		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
 	case o.Info.Kind != guardfs.KindFile:
 		return s, nil, KindNow.Of(o.Info.Kind), nil
-	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
+	case o.Info.Size > c.cfg.Checkpoint.MaxFileBytes:
 		return s, nil, TooLargeNow, nil
 	}
 	f, err := h.Open()
@@ -969,7 +944,7 @@ func (e *Engine) lookAt(
 		return s, nil, none, err
 	}
 	defer f.Close()
-	content, err = io.ReadAll(io.NewSectionReader(f, 0, e.cfg.Checkpoint.MaxFileBytes))
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, c.cfg.Checkpoint.MaxFileBytes))
 	return checkpoint.State{Kind: checkpoint.File}, content, none, err
 }
 
@@ -1021,14 +996,10 @@ const maxNearby = 10_000
 // Near finds the surroundings of a path that names nothing. It goes through
 // the same doors as a listing, so that a hint tells nothing that Glob would
 // not.
-func (e *Engine) Near(c *Call, p string) Nearby {
-	e, err := e.begun(c)
-	if err != nil {
-		return Nearby{}
-	}
+func (c *Call) Near(p string) Nearby {
 	dir := path.Dir(path.Clean(p))
 	for depth := 0; ; depth++ {
-		if n, ok := e.list(dir); ok {
+		if n, ok := c.list(dir); ok {
 			n.Depth = depth
 			return n
 		}
@@ -1039,8 +1010,8 @@ func (e *Engine) Near(c *Call, p string) Nearby {
 	}
 }
 
-func (e *Engine) list(dir string) (Nearby, bool) {
-	h, err := e.fs.Resolve(dir, guardfs.Walk)
+func (c *Call) list(dir string) (Nearby, bool) {
+	h, err := c.fs.Resolve(dir, guardfs.Walk)
 	if err != nil {
 		return Nearby{}, false
 	}
@@ -1054,7 +1025,7 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	if err != nil {
 		return Nearby{}, false
 	}
-	if len(entries) == 0 && e.judge.Judge(h.Object(), guardfs.Look) != nil {
+	if len(entries) == 0 && c.judge.Judge(h.Object(), guardfs.Look) != nil {
 		// It may lead to something allowed, and shows nothing that is. So nobody is told that it exists.
 		return Nearby{}, false
 	}
@@ -1072,15 +1043,11 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 
 // There looks at what p leads to, if that is a file that the session may read or a directory that it
 // may list.
-func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
-	e, err := e.begun(c)
-	if err != nil {
-		return o, false
-	}
-	if n, ok := e.list(p); ok {
+func (c *Call) There(p string) (o guardfs.Object, ok bool) {
+	if n, ok := c.list(p); ok {
 		return guardfs.Object{Spelled: p, True: n.Dir, Info: guardfs.Info{Kind: guardfs.KindDir}}, true
 	}
-	h, err := e.fs.Resolve(p, guardfs.Read)
+	h, err := c.fs.Resolve(p, guardfs.Read)
 	if err != nil {
 		return o, false
 	}
@@ -1090,14 +1057,10 @@ func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
 
 // Real is the canonical name of a regular file or directory that the session
 // may read, or of one that it may make.
-func (e *Engine) Real(c *Call, p string) (string, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return "", err
-	}
-	h, err := e.fs.Resolve(p, guardfs.Read)
+func (c *Call) Real(p string) (string, error) {
+	h, err := c.fs.Resolve(p, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) {
-		place, perr := e.fs.Entry(p)
+		place, perr := c.fs.Entry(p)
 		if perr != nil {
 			return "", err
 		}
@@ -1119,12 +1082,11 @@ const (
 
 // Holding gives the files that the session has read, and that are as it read them, in which each of
 // the texts stands exactly once. The file of the call is none of them. Until ctx ends.
-func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []string) (out []string) {
-	e, err := e.begun(c)
-	if err != nil || e.ledger == nil {
+func (c *Call) Holding(ctx context.Context, not string, texts []string) (out []string) {
+	if c.ledger == nil {
 		return nil
 	}
-	seen, err := e.ledger.Latest(c.key(), maxHeld)
+	seen, err := c.ledger.Latest(c.key(), maxHeld)
 	if err != nil {
 		return nil
 	}
@@ -1135,7 +1097,7 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 		if s.Path == not || s.Hash == "" {
 			continue
 		}
-		content := e.held(s.Path)
+		content := c.contentOf(s.Path)
 		if sum := sha256.Sum256(content); content == nil || hex.EncodeToString(sum[:]) != s.Hash {
 			continue
 		}
@@ -1151,12 +1113,11 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 
 // SawAll says that the session was shown all of a file when it last read it. An edit of a file that
 // has changed since is refused before anybody asks this.
-func (e *Engine) SawAll(c *Call, path string) bool {
-	e, err := e.begun(c)
-	if err != nil || e.ledger == nil {
+func (c *Call) SawAll(path string) bool {
+	if c.ledger == nil {
 		return false
 	}
-	seen, _ := e.ledger.Latest(c.key(), maxHeld)
+	seen, _ := c.ledger.Latest(c.key(), maxHeld)
 	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
 }
 
@@ -1166,17 +1127,13 @@ func (e *Engine) RunsCode(path string) bool {
 }
 
 // Content is the content of a file that the caller may read and that is not large; else nil.
-func (e *Engine) Content(c *Call, path string) []byte {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil
-	}
-	return e.held(path)
+func (c *Call) Content(path string) []byte {
+	return c.contentOf(path)
 }
 
 // held is the content of a file that the session may read and that is not large; else nil.
-func (e *Engine) held(path string) []byte {
-	h, err := e.fs.Resolve(path, guardfs.Read)
+func (c *Call) contentOf(path string) []byte {
+	h, err := c.fs.Resolve(path, guardfs.Read)
 	if err != nil {
 		return nil
 	}

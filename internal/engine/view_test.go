@@ -19,8 +19,8 @@ import (
 )
 
 // window reads what look takes of a file.
-func (x *tree) window(path string, look func(*engine.Source) ([]byte, *engine.Sight, error)) (part string, err error) {
-	err = x.Read(ctx, x.call("s"), path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+func (x *tree) window(path string, look func(*engine.Source) ([]byte, *engine.ReadRecord, error)) (part string, err error) {
+	err = x.call("s").Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 		b, sight, err := look(s)
 		part = string(b)
 		return sight, err
@@ -43,8 +43,8 @@ func TestReadLines(t *testing.T) {
 					if n >= 0 {
 						want = want[:min(n, len(want))]
 					}
-					var sight *engine.Sight
-					got, err := x.window(path, func(s *engine.Source) (b []byte, _ *engine.Sight, err error) {
+					var sight *engine.ReadRecord
+					got, err := x.window(path, func(s *engine.Source) (b []byte, _ *engine.ReadRecord, err error) {
 						b, sight, err = s.Lines(ctx, first, n, 1<<20)
 						return b, sight, err
 					})
@@ -80,7 +80,7 @@ func TestReadBytes(t *testing.T) {
 			if c.n >= 0 {
 				want = want[:min(c.n, int64(len(want)))]
 			}
-			got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+			got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 				b, sight, err := s.Bytes(ctx, c.off, c.n, c.most)
 				if err == nil && (sight.Hash != engine.HashOf([]byte(content)) || sight.Whole != (len(b) == len(content)) || s.Info.Size != size) {
 					t.Errorf("%d bytes, %+v: %+v", size, c, sight)
@@ -93,13 +93,13 @@ func TestReadBytes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		look func(*engine.Source) ([]byte, *engine.Sight, error)
+		look func(*engine.Source) ([]byte, *engine.ReadRecord, error)
 		want engine.Code
 	}{
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, -1, 1, 1) }, engine.CodeBadRequest},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, -1, 1) }, engine.CodeTooLarge},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 0, 1, 1) }, engine.CodeBadRequest},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 1) }, engine.CodeTooLarge},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, -1, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, 0, -1, 1) }, engine.CodeTooLarge},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 0, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, 1, 1) }, engine.CodeTooLarge},
 	} {
 		if _, err := x.window(x.ws+"/f", c.look); code(err) != c.want {
 			t.Errorf("%v", err)
@@ -116,15 +116,15 @@ func TestReadBytes(t *testing.T) {
 func TestWindowIsNoWholeRead(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
 	path := x.write("f", "one\ntwo\n")
-	for i, look := range []func(*engine.Source) ([]byte, *engine.Sight, error){
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, 4, 4) },
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 9) },
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 9) },
+	for i, look := range []func(*engine.Source) ([]byte, *engine.ReadRecord, error){
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, 0, 4, 4) },
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, 1, 9) },
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, -1, 9) },
 	} {
 		if _, err := x.window(path, look); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := x.Write(ctx, x.call("s"), engine.WriteArgs{Path: path, Text: "new\ntext\n"})
+		_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: "new\ntext\n"})
 		if want := i < 2; engine.PartUnread.In(err) != want || !want && err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -136,7 +136,7 @@ func TestWindowIsNoWholeRead(t *testing.T) {
 func (x *tree) hashOf(path string) string {
 	x.t.Helper()
 	var hash string
-	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
 		hash, err = s.Hash(ctx)
 		return nil, nil, err
 	}); err != nil {
@@ -209,7 +209,7 @@ func TestReadOfGrowingFile(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads = true })
 	content := strings.Repeat("0123456789\n", engine.InMemory/5)
 	path := x.write("log", content)
-	got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+	got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 		x.write("log", content+"more\n")
 		part, sight, err := s.Bytes(ctx, 0, 10, 10)
 		if err == nil && sight.Hash != engine.HashOf([]byte(content)) {
@@ -237,7 +237,7 @@ func TestHashOfALargeFile(t *testing.T) {
 	must(t, os.Truncate(path, 256<<20)) // no hash that is remembered
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
 		_, err = s.Hash(ended)
 		return nil, nil, err
 	}); !errors.Is(err, context.Canceled) {
@@ -262,7 +262,7 @@ func under(t *testing.T, change func(*config.FS)) *engine.Engine {
 // through runs op as a dialect does.
 func through(e *engine.Engine, op func(context.Context, *engine.Call) error) (err error) {
 	c := &engine.Call{Tool: "Probe"}
-	herr := e.Do(ctx, c, engine.Operation{
+	herr := do(ctx, e, c, operation{
 		Run:    func(ctx context.Context) error { err = op(ctx, c); return err },
 		Refuse: func(_ context.Context, err error) string { return string(engine.Reason(err).Code) },
 	})
@@ -337,7 +337,7 @@ func TestStat(t *testing.T) {
 			}
 			var i engine.Entry
 			err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
-				i, err = e.Stat(ctx, call, path, c.follow)
+				i, err = call.Stat(ctx, path, c.follow)
 				return err
 			})
 			if code(err) != c.want || i.Kind != c.kind {
@@ -354,10 +354,10 @@ func TestStat(t *testing.T) {
 			}
 		})
 	}
-	if i, err := x.Stat(ctx, x.call("s"), file, true); err != nil || x.Containment() != "best_effort" && !i.AccessTime.Equal(was) {
+	if i, err := x.call("s").Stat(ctx, file, true); err != nil || x.Containment() != "best_effort" && !i.AccessTime.Equal(was) {
 		t.Errorf("%v %v", i.AccessTime, err)
 	}
-	if _, err := x.Stat(ctx, x.call("s"), "relative", true); code(err) != engine.CodeBadRequest {
+	if _, err := x.call("s").Stat(ctx, "relative", true); code(err) != engine.CodeBadRequest {
 		t.Error(err)
 	}
 }
@@ -395,7 +395,7 @@ func TestList(t *testing.T) {
 	} {
 		var l *engine.Listing
 		err := through(c.e, func(ctx context.Context, call *engine.Call) (err error) {
-			l, err = c.e.List(ctx, call, x.ws+c.path)
+			l, err = call.List(ctx, x.ws+c.path)
 			return err
 		})
 		if code(err) != c.code {
@@ -417,7 +417,7 @@ func TestList(t *testing.T) {
 	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := x.List(done, x.call("s"), x.ws); code(err) != engine.CodeDeadline {
+	if _, err := x.call("s").List(done, x.ws); code(err) != engine.CodeDeadline {
 		t.Error(err)
 	}
 }
@@ -430,18 +430,18 @@ func TestSearchIsOneCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := x.Search(ctx, x.call("s"), x.ws, grep.Query{Matcher: m, Mode: grep.Content})
+	r, err := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Mode: grep.Content})
 	if err != nil || len(r.Rows) != 2 {
 		t.Errorf("%+v %v", r, err)
 	}
-	f, err := x.Files(ctx, x.call("s"), x.ws, grep.GlobQuery{Pattern: "*.txt"})
+	f, err := x.call("s").Files(ctx, x.ws, grep.GlobQuery{Pattern: "*.txt"})
 	if err != nil || len(f.Files) != 1 {
 		t.Errorf("%+v %v", f, err)
 	}
-	_, bad := x.Search(ctx, x.call("s"), x.ws, grep.Query{Matcher: m, Glob: []string{"[b-a"}})
-	_, kind := x.Search(ctx, x.call("s"), x.ws, grep.Query{Matcher: m, Type: []string{"none"}})
-	_, file := x.Files(ctx, x.call("s"), x.ws+"/a.go", grep.GlobQuery{})
-	_, none := x.Search(ctx, x.call("s"), x.ws+"/none", grep.Query{Matcher: m})
+	_, bad := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Glob: []string{"[b-a"}})
+	_, kind := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Type: []string{"none"}})
+	_, file := x.call("s").Files(ctx, x.ws+"/a.go", grep.GlobQuery{})
+	_, none := x.call("s").Search(ctx, x.ws+"/none", grep.Query{Matcher: m})
 	for what, err := range map[engine.Cause]error{engine.BadGlob: bad, engine.NoFileType: kind, engine.NotADirectory: file, engine.Absent: none} {
 		if !what.In(err) {
 			t.Errorf("%s: %v", what.Name, err)

@@ -71,7 +71,7 @@ func TestListTree(t *testing.T) {
 		c.a.Path = x.ws + c.path
 		var skipped grep.Skipped
 		err := through(c.e, func(ctx context.Context, call *engine.Call) (err error) {
-			skipped, err = c.e.ListTree(ctx, call, c.a, func(i engine.Entry) error {
+			skipped, err = call.ListTree(ctx, c.a, func(i engine.Entry) error {
 				if root = x.ws + c.path; c.path == "/link" {
 					root = x.ws + "/a"
 				}
@@ -97,19 +97,19 @@ func TestListTreeEnds(t *testing.T) {
 	n := 0
 	for _, end := range []error{fs.SkipAll, errors.New("enough")} {
 		n = 0
-		_, err := x.ListTree(ctx, x.call("s"), engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { n++; return end })
+		_, err := x.call("s").ListTree(ctx, engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { n++; return end })
 		if n != 1 || end == fs.SkipAll && err != nil || end != fs.SkipAll && !errors.Is(err, end) {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if _, err := x.ListTree(done, x.call("s"), engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { cancel(); return nil }); code(err) != engine.CodeDeadline {
+	if _, err := x.call("s").ListTree(done, engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { cancel(); return nil }); code(err) != engine.CodeDeadline {
 		t.Errorf("cancelled: %v", err)
 	}
 	must(t, os.MkdirAll(x.ws+"/a/b/"+strings.Repeat("n/", 300), 0o700))
 	n = 0
-	skipped, err := x.ListTree(ctx, x.call("s"), engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { n++; return nil })
+	skipped, err := x.call("s").ListTree(ctx, engine.TreeArgs{Path: x.ws}, func(engine.Entry) error { n++; return nil })
 	if err != nil || n != 201 || skipped.Deep != 1 {
 		t.Errorf("%d entries, %+v, %v", n, skipped, err)
 	}
@@ -155,7 +155,7 @@ func TestMkdir(t *testing.T) {
 		dry := c.a
 		dry.DryRun = true
 		for _, a := range []engine.MkdirArgs{dry, c.a} {
-			done, err := x.Mkdir(ctx, x.call("s"), a)
+			done, err := x.call("s").Mkdir(ctx, a)
 			if a.DryRun && len(c.path) > 255 {
 				continue // only the system knows
 			}
@@ -180,10 +180,10 @@ func TestMkdir(t *testing.T) {
 			}
 			made1 := x.looks()
 			for _, step := range []struct {
-				run  func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)
+				run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
 				want string
-			}{{(*engine.Engine).Undo, was}, {(*engine.Engine).Redo, made1}, {(*engine.Engine).Undo, was}} {
-				if _, err := step.run(x.Engine, ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != step.want {
+			}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, made1}, {(*engine.Call).Undo, was}} {
+				if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
 					t.Fatalf("%+v: %v\n%s\nshould be\n%s", a, err, x.looks(), step.want)
 				}
 			}
@@ -202,14 +202,14 @@ func TestMkdirUndoneInUse(t *testing.T) {
 		},
 	} {
 		x := growIn(t, testdir.Disk(t), nil) // where a new inode takes the number of one that went
-		_, err := x.Mkdir(ctx, x.call("s"), engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}})
+		_, err := x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}})
 		must(t, err)
 		if what == "replaced" && x.Containment() == "best_effort" {
 			continue // nothing tells when a directory was made
 		}
 		others(x.ws + "/a/b")
 		was := x.looks()
-		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		done, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
 		if err != nil || len(done.Kept) != 2 || x.looks() != was {
 			t.Errorf("%s: %v, kept %+v\n%s", what, err, done.Kept, x.looks())
 		}
@@ -223,7 +223,7 @@ func TestMkdirIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}}
-	_, err := x.Mkdir(ctx, c, args)
+	_, err := c.Mkdir(ctx, args)
 	must(t, err)
 	paths, summary, _ := a.last(x)
 	if want := "make directory a/b; creates 2 directories: a, a/b"; summary != want || !slices.Equal(paths, []string{"a", "a/b"}) {
@@ -231,12 +231,12 @@ func TestMkdirIsApproved(t *testing.T) {
 	}
 	args.Path = x.ws + "/n"
 	a.while = func() { must(t, os.Mkdir(args.Path, 0o700)) }
-	if _, err := x.Mkdir(ctx, c, args); code(err) != engine.CodeConflict {
+	if _, err := c.Mkdir(ctx, args); code(err) != engine.CodeConflict {
 		t.Errorf("over what appeared: %v", err)
 	}
 	must(t, os.Remove(args.Path))
 	args.Exists = true
-	if done, err := x.Mkdir(ctx, c, args); err != nil || !done.Idle {
+	if done, err := c.Mkdir(ctx, args); err != nil || !done.Idle {
 		t.Errorf("beside another who made it: %+v %v", done, err)
 	}
 }
@@ -250,12 +250,13 @@ func TestMkdirAndCopyInAScope(t *testing.T) {
 	was := x.looks()
 	c := x.call("s")
 	c.Scope = &engine.Scope{Readable: []string{x.ws + "/mine"}, Writable: []string{x.ws + "/mine"}}
-	if _, err := x.Mkdir(ctx, c, engine.MkdirArgs{Path: x.ws + "/theirs/new"}); code(err) != engine.CodePathDenied {
+	x.Begin(c)
+	if _, err := c.Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/theirs/new"}); code(err) != engine.CodePathDenied {
 		t.Errorf("Mkdir: %v", err)
 	}
 	for _, from := range []string{"/theirs/f", "/theirs"} {
 		a := engine.CopyArgs{From: x.ws + from, To: x.ws + "/mine/new", Recursive: true}
-		if _, err := x.Copy(ctx, c, a); code(err) != engine.CodePathDenied {
+		if _, err := c.Copy(ctx, a); code(err) != engine.CodePathDenied {
 			t.Errorf("Copy of %s: %v", from, err)
 		}
 	}

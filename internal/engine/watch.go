@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/share"
 )
 
-// The events. Rescan says that some were dropped: whoever wants to know looks again. Unwatched is a
+// The events. Rescan says that some were dropped: a caller that wants to know looks again. Unwatched is a
 // directory whose inside is not watched: it may not be looked into, is on another mount, or is one
 // too many. Gone is the end: the directory that was to be watched is there no more.
 const (
@@ -47,7 +47,7 @@ type Event struct {
 type Watching struct {
 	Root string // canonical path
 
-	e         *Engine
+	c         *Call // a copy that outlives the call
 	id        guardfs.Identity
 	recursive bool
 	watcher   *guardfs.Watcher
@@ -88,28 +88,24 @@ const maxQueued = 65_536 // events
 
 // Watch begins to watch the entries of a directory, with recursive those of all below it too. It
 // must be closed; the end of the engine closes it as well.
-func (e *Engine) Watch(
-	ctx context.Context, c *Call, dir string, recursive bool,
+func (c *Call) Watch(
+	ctx context.Context, dir string, recursive bool,
 ) (*Watching, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
-	e, view := e.lasting(ctx), e
-	w := &Watching{e: e, recursive: recursive, who: c.Principal, dirs: map[int]string{}, moved: map[uint32]Event{}}
-	look := func(ctx context.Context, h *guardfs.Handle) (_ *Sight, err error) {
-		d, err := e.openDir(ctx, h)
+	long := c.lasting(ctx)
+	w := &Watching{c: long, recursive: recursive, who: c.Principal, dirs: map[int]string{}, moved: map[uint32]Event{}}
+	look := func(ctx context.Context, h *guardfs.Handle) (_ *ReadRecord, err error) {
+		d, err := long.openDir(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		w.Root, w.id = d.True(), d.Info().ID
-		if w.watcher, err = e.fs.NewWatcher(); err != nil {
+		if w.watcher, err = long.fs.NewWatcher(); err != nil {
 			return nil, err
 		}
 		return nil, w.add(ctx, d, false)
 	}
-	err = view.View(ctx, c, View{Path: dir, Access: guardfs.Walk, Look: look})
+	err := c.View(ctx, View{Path: dir, Access: guardfs.Walk, Look: look})
 	if errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 		err = Refuse(TooManyWatches, w.Root, err)
 	}
@@ -118,7 +114,7 @@ func (e *Engine) Watch(
 		return nil, err
 	}
 	end := func() { w.watcher.Close() } //nolint:errcheck // nobody is left to hear it
-	w.release = context.AfterFunc(e.calls.closing, end)
+	w.release = context.AfterFunc(c.calls.closing, end)
 	return w, nil
 }
 
@@ -180,7 +176,7 @@ func (w *Watching) drain() error {
 	if err != nil {
 		return err
 	}
-	h, herr := w.e.fs.Resolve(w.Root, guardfs.Walk)
+	h, herr := w.c.fs.Resolve(w.Root, guardfs.Walk)
 	if herr == nil {
 		defer h.Close() //nolint:errcheck // nothing was written through it
 	}
@@ -310,7 +306,7 @@ func (w *Watching) enter(name string, fresh bool) {
 	if !w.recursive {
 		return
 	}
-	h, err := w.e.fs.Resolve(name, guardfs.Walk)
+	h, err := w.c.fs.Resolve(name, guardfs.Walk)
 	if err == nil {
 		defer h.Close() //nolint:errcheck // nothing was written through it
 		if h.Object().True != name {
@@ -363,11 +359,11 @@ func (w *Watching) put(e Event) {
 	w.queue = append(w.queue, e)
 }
 
-// tell adds to out what may be told of e.
+// logCall adds to out what may be told of e.
 func (w *Watching) tell(out []Event, e Event) []Event {
-	there, seen := w.e.sees(e.Path)
+	there, seen := w.c.sees(e.Path)
 	if e.What == EventRename {
-		_, to := w.e.sees(e.To)
+		_, to := w.c.sees(e.To)
 		switch {
 		case seen && !to && there: // another thing took its place at once, as our own changes do it
 			e = Event{What: EventModify, Path: e.Path, Dir: e.Dir, swapped: true}
@@ -398,22 +394,24 @@ func (w *Watching) tell(out []Event, e Event) []Event {
 // Tells says whether an event of this path may be told by now: the policy, or what the path leads
 // to, may have become another one since it was noticed.
 func (w *Watching) Tells(name string) bool {
-	_, seen := w.e.sees(name)
+	_, seen := w.c.sees(name)
 	return seen
 }
 
 // Sees says of a path whether it may be told of within a scope. A policy chain is not asked: it was
 // by the Watching.
 func (e *Engine) Sees(s *Scope) (func(name string) bool, error) {
-	in, err := e.under(s)
+	c := e.own()
+	c.Scope = s
+	err := c.narrow()
 	return func(name string) bool {
-		_, seen := in.sees(name)
+		_, seen := c.sees(name)
 		return seen
 	}, err
 }
 
 // sees says whether something is at a path by now, and whether it may be told of.
-func (e *Engine) sees(name string) (there, seen bool) {
-	_, _, err := e.fs.Lstat(name)
+func (c *Call) sees(name string) (there, seen bool) {
+	_, _, err := c.fs.Lstat(name)
 	return err == nil, err == nil || Reason(err).is(CodeNotFound)
 }

@@ -40,7 +40,7 @@ func watchingAs(t *testing.T, recursive, loosely bool, prepare func(x *tree)) *w
 		fs.CheckpointBeforeMutation = true
 	})}
 	err := through(v.e, func(ctx context.Context, c *engine.Call) (err error) {
-		v.w, err = v.e.Watch(ctx, c, x.ws, recursive)
+		v.w, err = c.Watch(ctx, x.ws, recursive)
 		return err
 	})
 	if x.Containment() == "best_effort" && err == nil && !loosely {
@@ -133,7 +133,7 @@ func TestWatch(t *testing.T) {
 	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
 	move := func(from, to string) error {
 		return through(v.e, func(ctx context.Context, c *engine.Call) error {
-			_, err := v.e.Move(ctx, c, engine.MoveArgs{From: at(from), To: at(to)})
+			_, err := c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
 			return err
 		})
 	}
@@ -196,7 +196,7 @@ func TestWatchAnywhere(t *testing.T) {
 func TestWatchOwnChanges(t *testing.T) {
 	v := watching(t, true, func(x *tree) { x.write("f", "one\n") })
 	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
-		_, _, err := v.e.Edit(ctx, c, engine.EditArgs{
+		_, _, err := c.Edit(ctx, engine.EditArgs{
 			Path: v.ws + "/f", Edits: []edit.Edit{{Old: "one", New: "two"}},
 			Refuse: func(*engine.Target, error) error { return nil },
 		})
@@ -206,7 +206,7 @@ func TestWatchOwnChanges(t *testing.T) {
 	}
 	v.tells("an edit", "modify f")
 	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
-		_, err := v.e.Create(ctx, c, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
+		_, err := c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -337,7 +337,7 @@ func TestWatchRefuses(t *testing.T) {
 		"/f": engine.CodeNotFound, "/none": engine.CodeNotFound, "/secrets": engine.CodePathDenied, "/../data": engine.CodePathDenied,
 	} {
 		err := through(v.e, func(ctx context.Context, c *engine.Call) error {
-			w, err := v.e.Watch(ctx, c, v.ws+name, true)
+			w, err := c.Watch(ctx, v.ws+name, true)
 			if err == nil {
 				w.Close()
 			}
@@ -374,8 +374,8 @@ func TestWatchedDirectoriesAreShared(t *testing.T) {
 	for name, want := range map[string]engine.Code{"local": engine.CodeLimit, "bob": ""} {
 		c := &engine.Call{Tool: "Probe", Principal: name}
 		var w *engine.Watching
-		err := v.e.Do(ctx, c, engine.Operation{
-			Run: func(ctx context.Context) (err error) { w, err = v.e.Watch(ctx, c, v.ws+"/a", true); return err },
+		err := do(ctx, v.e, c, operation{
+			Run: func(ctx context.Context) (err error) { w, err = c.Watch(ctx, v.ws+"/a", true); return err },
 			Refuse: func(_ context.Context, err error) string {
 				if r := engine.Reason(err); r.Code != want || r.Cause != engine.TooManyWatches {
 					t.Errorf("%s: %v", name, err)

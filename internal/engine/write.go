@@ -38,12 +38,11 @@ type WriteArgs struct {
 }
 
 // Write replaces the whole of a file or makes it. encoding is what it was written in.
-func (e *Engine) Write(ctx context.Context, c *Call,
-	a WriteArgs) (done *Done, encoding string, err error) {
+func (c *Call) Write(ctx context.Context, a WriteArgs) (done *Done, encoding string, err error) {
 	a.Rules.Read, a.Rules.text, a.Rules.encoding = ReadWhole, !a.Binary, a.Encoding
 	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)+len(a.Raw)), DryRun: a.DryRun,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
-	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
+	done, err = c.Rewrite(ctx, a.Path, a.Rules, p, func(t *Target) error {
 		if a.Raw != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
 			return nil
@@ -72,12 +71,12 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 
 // Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
 // appears in between.
-func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byte,
+func (c *Call) Create(ctx context.Context, path string, content []byte,
 	r Rules) (*Done, error) {
 	r.Read = ReadNone
 	p := Plan{Summary: fmt.Sprintf("create with %d bytes", len(content)),
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
-	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
+	return c.Rewrite(ctx, path, r, p, func(t *Target) error {
 		if t.Before.Exists {
 			return Refuse(Conflicts, t.True, []Blocked{{Path: t.True, Why: Occupied}})
 		}
@@ -99,8 +98,7 @@ type EditArgs struct {
 }
 
 // Edit replaces text in a file, or makes it by a first edit of nothing.
-func (e *Engine) Edit(ctx context.Context, c *Call,
-	a EditArgs) (done *Done, result *edit.Result, err error) {
+func (c *Call) Edit(ctx context.Context, a EditArgs) (done *Done, result *edit.Result, err error) {
 	a.Rules.Read, a.Rules.edits, a.Rules.encoding = ReadStale, true, a.Encoding
 	if a.Refuse == nil {
 		a.Refuse = func(*Target, error) error { return nil }
@@ -111,24 +109,24 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 		what = fmt.Sprintf("%d edits", n)
 	}
 	p := Plan{Summary: what, DryRun: a.DryRun, Op: checkpoint.Op{Kind: a.Kind}}
-	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) (err error) {
+	done, err = c.Rewrite(ctx, a.Path, a.Rules, p, func(t *Target) (err error) {
 		if err := a.Refuse(t, nil); err != nil {
 			return err
 		}
 		encoding := t.encoding(a.Encoding)
 		how := edit.Options{
-			Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult,
-			Seen: e.lastSeen(t), Encoding: encoding, Err: ctx.Err,
+			Strict: c.cfg.EditMatching == "strict", MaxBytes: MaxResult,
+			Seen: c.lastSeen(t), Encoding: encoding, Err: ctx.Err,
 		}
 		result, err = edit.Apply(t.Before.Content, a.Edits, how)
 		if t.Known.Stale && (err != nil || !survives(result, a.Edits, t.Before.Content, how)) {
-			return e.Modified(t)
+			return c.Modified(t)
 		}
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch(), edits: result}
-		if e.cfg.MustReadBeforeWrite {
+		if c.cfg.MustReadBeforeWrite {
 			return proven(t, result, encoding)
 		}
 		return nil
@@ -221,14 +219,14 @@ type MkdirArgs struct {
 // Mkdir makes a directory: an ordinary change, checkpointed whatever the config says. An undo
 // removes it if it is still that one, and nothing is in it. A link at the path is refused, and
 // whatever else is there is a conflict.
-func (e *Engine) Mkdir(ctx context.Context, c *Call, a MkdirArgs) (*Done, error) {
-	if err := e.is(c, opMkdir, a.Path, "", a.Rules.Parents); err != nil {
+func (c *Call) Mkdir(ctx context.Context, a MkdirArgs) (*Done, error) {
+	if err := c.askPolicy(opMkdir, a.Path, "", a.Rules.Parents); err != nil {
 		return nil, err
 	}
-	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		c.Trace.Paths = []string{a.Path}
 		p := Plan{DryRun: a.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindMkdir}}
-		place, err := d.e.fs.Entry(a.Path)
+		place, err := d.c.fs.Entry(a.Path)
 		gone, ok := errors.AsType[*guardfs.MissingParentError](err)
 		var name string
 		switch {

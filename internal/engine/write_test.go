@@ -27,23 +27,23 @@ import (
 func TestCreate(t *testing.T) {
 	x := grow(t, nil)
 	was, path := x.looks(), x.ws+"/d/f"
-	if _, err := x.Create(ctx, x.call("s"), path, []byte("one\n"), engine.Rules{}); err == nil {
+	if _, err := x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{}); err == nil {
 		t.Error("made directories unasked")
 	}
-	done, err := x.Create(ctx, x.call("s"), path, []byte("one\n"), engine.Rules{Parents: true})
+	done, err := x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{Parents: true})
 	if err != nil || done.Checkpoint == "" || len(done.Made) != 1 {
 		t.Errorf("%+v %v", done, err)
 	}
 	x.reads("d/f", "one\n")
 	for _, there := range []string{"d/f", "d"} {
-		if _, err := x.Create(ctx, x.call("s"), x.ws+"/"+there, []byte("two\n"), engine.Rules{}); err == nil {
+		if _, err := x.call("s").Create(ctx, x.ws+"/"+there, []byte("two\n"), engine.Rules{}); err == nil {
 			t.Errorf("%s was made over what is there", there)
 		}
 	}
-	if _, err := x.Create(ctx, x.call("s"), path, nil, engine.Rules{}); !engine.Conflicts.In(err) {
+	if _, err := x.call("s").Create(ctx, path, nil, engine.Rules{}); !engine.Conflicts.In(err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != was {
+	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
 		t.Errorf("undone: %v\n%s", err, x.looks())
 	}
 }
@@ -51,14 +51,14 @@ func TestCreate(t *testing.T) {
 func TestAppend(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads = true })
 	path := x.ws + "/f"
-	if _, err := x.Append(ctx, x.call("s"), path, []byte("x"), engine.Rules{Parents: true}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{Parents: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.Create(ctx, x.call("s"), path, []byte("one\n"), engine.Rules{}); err != nil {
+	if _, err := x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{}); err != nil {
 		t.Fatal(err)
 	}
 	x.write("f", "one\nothers\n")
-	if _, err := x.Append(ctx, x.call("s"), path, []byte{0xff, '\n'}, engine.Rules{}); err != nil {
+	if _, err := x.call("s").Append(ctx, path, []byte{0xff, '\n'}, engine.Rules{}); err != nil {
 		t.Error(err)
 	}
 	x.reads("f", "one\nothers\n\xff\n")
@@ -66,7 +66,7 @@ func TestAppend(t *testing.T) {
 	x.Close()
 	x.open()
 	x.write("f", "two\n")
-	if _, err := x.Append(ctx, x.call("s"), path, []byte("x"), engine.Rules{}); !engine.Modified.In(err) {
+	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{}); !engine.Modified.In(err) {
 		t.Errorf("%v", err)
 	}
 	x.reads("f", "two\n")
@@ -78,11 +78,11 @@ func TestGuards(t *testing.T) {
 	path := x.write("f", "a\nb\nc\nd\n")
 	no := func(*engine.Target, error) error { return nil }
 	write := func(text string, meant bool) error {
-		_, _, err := x.Write(ctx, x.call("s"), engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}})
+		_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}})
 		return err
 	}
 	change := func(was, is string) error {
-		_, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no})
+		_, _, err := x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no})
 		return err
 	}
 	for what, err := range map[string]error{
@@ -110,12 +110,12 @@ func TestMakerRunsAgain(t *testing.T) {
 	c.Approver = a
 	path := x.write("d/f", "one\n")
 	a.while = func() { x.write("d/f", "two\n") }
-	if _, err := x.Append(ctx, c, path, []byte("x\n"), engine.Rules{}); !engine.ApprovalStale.In(err) {
+	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
 	}
 	x.reads("d/f", "two\n")
 	a.while = func() { _ = os.Chmod(path, 0o600) } // no other content
-	if _, err := x.Append(ctx, c, path, []byte("x\n"), engine.Rules{}); err != nil {
+	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); err != nil {
 		t.Error(err)
 	}
 	x.reads("d/f", "two\nx\n")
@@ -123,7 +123,7 @@ func TestMakerRunsAgain(t *testing.T) {
 		t.Errorf("the mode of in between is lost: %v %v", i, err)
 	}
 	a.while = func() { _ = os.Rename(filepath.Dir(path), x.ws+"/e") }
-	if _, err := x.Append(ctx, c, path, []byte("x\n"), engine.Rules{}); err == nil {
+	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); err == nil {
 		t.Error("written into a directory that was moved")
 	}
 	x.reads("e/f", "two\nx\n")
@@ -155,31 +155,31 @@ func TestForceLosesNothing(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
 	x.write("a", "one\n")
 	c := x.call("s")
-	done, err := x.ChangeFiles(ctx, c, x.becomes("two\n", "a"))
+	done, err := c.ChangeFiles(ctx, x.becomes("two\n", "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
 	large := strings.Repeat("x", 101)
 	x.write("a", large)
-	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !engine.WouldLose.In(err) {
+	if _, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !engine.WouldLose.In(err) {
 		t.Errorf("what nobody holds was overwritten: %v", err)
 	}
 	x.reads("a", large)
 	// The plan looks first; should the file have grown since, the store says what it does not hold.
 	m := x.becomes("three\n", "a")
 	m.Whole, m.Checkpoint = true, true
-	if _, err := x.ChangeFiles(ctx, c, m); !engine.NotStored.In(err) || !strings.Contains(err.Error(), x.ws+"/a") {
+	if _, err := c.ChangeFiles(ctx, m); !engine.NotStored.In(err) || !strings.Contains(err.Error(), x.ws+"/a") {
 		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
 	}
 	x.reads("a", large)
 	x.write("a", "small\n")
-	back, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	back, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.reads("a", "one\n")
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	x.reads("a", "small\n")
@@ -190,7 +190,7 @@ func TestForceLosesNothing(t *testing.T) {
 func TestSeveralPathsHaveACheckpoint(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = false })
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
-		done, err := x.ChangeFiles(ctx, x.call("s"), x.becomes(strings.Repeat("1", len(names)), names...))
+		done, err := x.call("s").ChangeFiles(ctx, x.becomes(strings.Repeat("1", len(names)), names...))
 		if err != nil || (done.Checkpoint != "") != (len(names) > 1) {
 			t.Errorf("%v: %+v %v", names, done, err)
 		}
@@ -205,13 +205,13 @@ func TestNoChangeWithoutAStore(t *testing.T) {
 	}
 	must(t, os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600))
 	c := x.call("s")
-	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
+	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "a", "b")); err == nil {
 		t.Error("several paths were changed without a checkpoint")
 	}
-	if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
+	if _, err := c.Delete(ctx, x.ws+"/a", engine.DeleteOptions{}); err == nil {
 		t.Error("deleted without a checkpoint")
 	}
-	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a")); err == nil {
+	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "a")); err == nil {
 		t.Error("an edit without its checkpoint")
 	}
 	x.reads("a", "old\n")
@@ -228,7 +228,7 @@ func TestNoEditWithoutItsCheckpoint(t *testing.T) {
 	path := x.write("a", was)
 	before, err := os.Stat(path)
 	must(t, err)
-	done, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
+	done, _, err := x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
 	if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !engine.NotSaved.In(err) {
 		t.Errorf("an edit without its checkpoint: %+v %v", done, err)
 	}
@@ -257,11 +257,11 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 	if err := os.MkdirAll(x.ws+"/a/empty", 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Delete(ctx, c, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
+	if _, err := c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
 	swap()
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err == nil {
+	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err == nil {
 		t.Error("a directory came back behind a link")
 	}
 	if _, err := os.Lstat(x.ws + "/other/empty"); err == nil {
@@ -272,7 +272,7 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 // externals counts what is on record as changed outside.
 func (x *tree) externals() (n int) {
 	x.t.Helper()
-	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 100})
+	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -288,13 +288,13 @@ func (x *tree) externals() (n int) {
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
 	c := x.call("s")
-	if _, err := x.ChangeFiles(ctx, c, x.becomes("0\n", "a")); err != nil {
+	if _, err := c.ChangeFiles(ctx, x.becomes("0\n", "a")); err != nil {
 		t.Fatal(err)
 	}
 	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
 		x.write("a", content)
 		c.Turn = strconv.Itoa(turn)
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		if n, want := x.externals(), int(content[0]-'0'); n != want {
 			t.Fatalf("turn %d: %d changes outside, should %d", turn, n, want)
 		}
@@ -309,18 +309,18 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	again := x.becomes("a\n", "t/a")
 	again.Parents = true
 	for i, want := range []int{0, 1} {
-		if _, err := x.ChangeFiles(ctx, c, again); err != nil {
+		if _, err := c.ChangeFiles(ctx, again); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
+			if done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
 				t.Fatalf("%+v %v", done, err)
 			}
 		} else if err := os.RemoveAll(x.ws + "/t"); err != nil {
 			t.Fatal(err)
 		}
 		c.Turn = strconv.Itoa(i)
-		x.BeginTurn(ctx, c)
+		c.BeginTurn(ctx)
 		if n := x.externals(); n != want {
 			t.Errorf("step %d: %d changes outside, should %d", i, n, want)
 		}
@@ -334,19 +334,19 @@ func TestSkipPassesByALinkOnTheWay(t *testing.T) {
 	x.write("g", "old\n")
 	c := x.call("s")
 	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "d/f", "g")); err != nil {
+	c.BeginTurn(ctx)
+	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g")); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {
 		t.Fatal(err)
 	}
 	in := checkpoint.Restore{Turn: "t"}
-	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{}); err == nil {
+	if _, err := c.Restore(ctx, in, engine.RestoreOptions{}); err == nil {
 		t.Error("restored behind a link")
 	}
 	x.reads("g", "new\n")
-	done, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
+	done, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
 	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
 		t.Errorf("%+v %v", done, err)
 	}
@@ -440,13 +440,13 @@ func TestTreesThatHoldCode(t *testing.T) {
 		err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
 			switch c.op {
 			case "move":
-				_, err = e.Move(ctx, call, engine.MoveArgs{From: from, To: to, Rules: rules})
+				_, err = call.Move(ctx, engine.MoveArgs{From: from, To: to, Rules: rules})
 			case "copy":
-				_, err = e.Copy(ctx, call, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
+				_, err = call.Copy(ctx, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
 			case "delete":
-				_, err = e.Delete(ctx, call, from, engine.DeleteOptions{Recursive: true})
+				_, err = call.Delete(ctx, from, engine.DeleteOptions{Recursive: true})
 			case "create":
-				_, err = e.Create(ctx, call, to, []byte("x"), rules)
+				_, err = call.Create(ctx, to, []byte("x"), rules)
 			}
 			return err
 		})
@@ -476,7 +476,7 @@ func TestGitElsewhere(t *testing.T) {
 		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
 		who.code = nil
 		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, err := e.Create(ctx, call, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
+			_, err := call.Create(ctx, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
 			return err
 		})
 		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
@@ -498,7 +498,7 @@ func TestGitIncludes(t *testing.T) {
 		"r/inc": true, "r/if": true, "r/fifth/a": false, "all/a": false, "none/all/a": false} {
 		who.code = nil
 		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
 			return err
 		})
 		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
@@ -559,7 +559,7 @@ func TestGitScripts(t *testing.T) {
 		"r/d/x": false, "r/less/a": false, "r/README.md": false, "user.sh": false} {
 		who.code = nil
 		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
 			return err
 		})
 		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
@@ -588,15 +588,15 @@ func TestCodeGoesAndComesBack(t *testing.T) {
 		there := func() bool { _, err := os.Stat(filepath.Join(dir, "sub/.husky/pre-commit")); return err == nil }
 		var at *engine.Done
 		remove := func(ctx context.Context, c *engine.Call) (err error) {
-			at, err = e.Delete(ctx, c, dir, engine.DeleteOptions{Recursive: true})
+			at, err = c.Delete(ctx, dir, engine.DeleteOptions{Recursive: true})
 			return err
 		}
 		back := func(ctx context.Context, c *engine.Call) error {
-			_, err := e.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
+			_, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
 			return err
 		}
 		untrash := func(ctx context.Context, c *engine.Call) error {
-			_, err := e.Untrash(ctx, c, at.Trashed[0].ID, false)
+			_, err := c.Untrash(ctx, at.Trashed[0].ID, false)
 			return err
 		}
 		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
@@ -639,7 +639,7 @@ func (x *tree) scripted(run int64, trees bool) {
 	at := func(name string) string { return x.ws + "/" + name }
 	put := func(name, content string) {
 		x.t.Helper()
-		_, _, err := x.Write(ctx, c(), engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true, Parents: true}})
+		_, _, err := c().Write(ctx, engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true, Parents: true}})
 		must(x.t, err)
 	}
 	remove := func(name string) {
@@ -647,7 +647,7 @@ func (x *tree) scripted(run int64, trees bool) {
 		if !trees {
 			return
 		}
-		_, err := x.Delete(ctx, c(), at(name), engine.DeleteOptions{Recursive: true})
+		_, err := c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})
 		must(x.t, err)
 	}
 	move := func(from, to string) {
@@ -655,21 +655,21 @@ func (x *tree) scripted(run int64, trees bool) {
 		if !trees {
 			return
 		}
-		_, err := x.Move(ctx, c(), engine.MoveArgs{From: at(from), To: at(to)})
+		_, err := c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
 		must(x.t, err)
 	}
 	put("kept", "once\n")
 	put("kept", "twice\n")
 	put("gone", "it comes and goes\n")
 	remove("gone")
-	_, err := x.Mkdir(ctx, c(), engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
+	_, err := c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
 	must(x.t, err)
 	put("made/deep/f", "f\n")
 	move("made/deep/f", "made/g")
 	move("old/a", "made/a")
 	put("made/a/1", "one\n")
 	remove("old")
-	_, err = x.Append(ctx, c(), at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
+	_, err = c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
 	must(x.t, err)
 }
 
@@ -692,11 +692,11 @@ func TestUndoOfARun(t *testing.T) {
 			t.Fatalf("%s: %v\n%s\nwant\n%s", what, err, x.looks(), want)
 		}
 	}
-	undo := func() (*engine.Restored, error) { return x.Undo(ctx, c, o) }
-	redo := func() (*engine.Restored, error) { return x.Redo(ctx, c, o) }
+	undo := func() (*engine.Restored, error) { return c.Undo(ctx, o) }
+	redo := func() (*engine.Restored, error) { return c.Redo(ctx, o) }
 	step("the change after it", undo, ran)
 	for range 2 {
-		dry, err := x.Undo(ctx, c, engine.RestoreOptions{DryRun: true})
+		dry, err := c.Undo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || len(dry.Plan.Undoes) == 0 || dry.Plan.More == "" || x.looks() != ran {
 			t.Fatalf("%d changes, %v", len(dry.Plan.Undoes), err)
 		}
@@ -705,6 +705,7 @@ func TestUndoOfARun(t *testing.T) {
 	}
 	must(t, x.Close())
 	x.open()
+	x.Begin(c)
 	step("after a restart", undo, was)
 	if _, err := undo(); err != nil || strings.Contains(x.looks(), "before") {
 		t.Fatalf("%v\n%s", err, x.looks())
@@ -717,7 +718,7 @@ func TestUndoOfARun(t *testing.T) {
 	next := x.call("s")
 	next.Run = 8
 	for i := range 3 {
-		_, _, err := x.Write(ctx, next, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
+		_, _, err := next.Write(ctx, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
 		must(t, err)
 	}
 	if _, err := redo(); !errors.Is(err, checkpoint.ErrNothing) {
@@ -739,7 +740,7 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 	undo := func(what string, c *engine.Call, want engine.Cause) {
 		t.Helper()
 		was := x.looks()
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !want.In(err) || x.looks() != was {
+		if _, err := c.Undo(ctx, engine.RestoreOptions{}); !want.In(err) || x.looks() != was {
 			t.Fatalf("%s: %v\n%s", what, err, x.looks())
 		}
 	}
@@ -755,7 +756,7 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 	yes.Approver = &asker{}
 	undo("what others changed", yes, engine.Conflicts)
 	x.write("made/deep/f", "f\n")
-	if _, err := x.Undo(ctx, yes, engine.RestoreOptions{}); err != nil || strings.Contains(x.looks(), "made") {
+	if _, err := yes.Undo(ctx, engine.RestoreOptions{}); err != nil || strings.Contains(x.looks(), "made") {
 		t.Fatalf("%v\n%s", err, x.looks())
 	}
 }

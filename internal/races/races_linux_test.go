@@ -413,28 +413,25 @@ func (r *runner) onTree(t *testing.T, s step) (refused, text string) {
 	t.Helper()
 	c := &engine.Call{Session: r.session, Turn: r.turn, Dialect: "races", Tool: s.tool}
 	name := strings.Fields(s.args)
-	err := r.Do(t.Context(), c, engine.Operation{Changes: true,
-		Run: func(ctx context.Context) error {
+	_, err := engine.Do(t.Context(), r.Engine, c, engine.Operation[any, *dialect.Object]{Changes: true,
+		Run: func(ctx context.Context, _ any) (_ *dialect.Object, err error) {
 			switch s.tool {
 			case "copy tree":
-				_, err := r.Copy(ctx, c, engine.CopyArgs{From: r.a.ws(name[0]), To: r.a.ws(name[1]), Recursive: true})
-				return err
+				_, err = c.Copy(ctx, engine.CopyArgs{From: r.a.ws(name[0]), To: r.a.ws(name[1]), Recursive: true})
 			case "delete tree":
-				done, err := r.Delete(ctx, c, r.a.ws(name[0]), engine.DeleteOptions{Recursive: true})
+				var done *engine.Done
+				done, err = c.Delete(ctx, r.a.ws(name[0]), engine.DeleteOptions{Recursive: true})
 				if err == nil && len(done.Trashed) > 0 {
 					r.entry = done.Trashed[0].ID
 				}
-				return err
+			default:
+				_, err = c.Untrash(ctx, r.entry, false)
 			}
-			_, err := r.Untrash(ctx, c, r.entry, false)
-			return err
+			return &dialect.Object{}, err
 		},
-		Refuse: func(_ context.Context, err error) string {
-			refused, text = "refused", err.Error()
-			if no := engine.Reason(err); no != nil {
-				refused = string(no.Code)
-			}
-			return refused
+		Refuse: func(_ context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
+			refused, text = string(no.Code), no.Error()
+			return &dialect.Object{}, refused
 		}})
 	if err != nil && !errors.Is(err, engine.ErrClosed) {
 		t.Fatalf("%s: %v", s.tool, err)

@@ -107,12 +107,12 @@ type frame struct {
 }
 
 func undo(b *boxed) error {
-	_, err := b.Undo(always, caller(), engine.RestoreOptions{})
+	_, err := caller().Undo(always, engine.RestoreOptions{})
 	return err
 }
 
 func redo(b *boxed) error {
-	_, err := b.Redo(always, caller(), engine.RestoreOptions{})
+	_, err := caller().Redo(always, engine.RestoreOptions{})
 	return err
 }
 
@@ -128,13 +128,13 @@ func files(pairs ...string) func(*boxed) error {
 }
 
 func (b *boxed) put(name, text string) error {
-	_, _, err := b.Write(always, caller(), engine.WriteArgs{Path: b.ws + "/" + name, Raw: []byte(text),
+	_, _, err := caller().Write(always, engine.WriteArgs{Path: b.ws + "/" + name, Raw: []byte(text),
 		Rules: engine.Rules{Parents: true, Meant: true}})
 	return err
 }
 
 func (b *boxed) remove(name string) error {
-	_, err := b.Delete(always, caller(), b.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+	_, err := caller().Delete(always, b.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 	return err
 }
 
@@ -158,35 +158,35 @@ var changes = map[string]frame{
 	"write new": {someFiles, func(b *boxed) error { return b.put("x/y/new", "new\n") }, nil},
 	"replace":   {someFiles, func(b *boxed) error { return b.put("f", strings.Repeat("new\n", 200)) }, nil},
 	"append": {someFiles, func(b *boxed) error {
-		_, err := b.Append(always, caller(), b.ws+"/f", []byte("more\n"), engine.Rules{})
+		_, err := caller().Append(always, b.ws+"/f", []byte("more\n"), engine.Rules{})
 		return err
 	}, nil},
 	"append in place": {someFiles, func(b *boxed) error {
-		_, err := b.Append(always, caller(), b.ws+"/big", []byte("more\n"), engine.Rules{})
+		_, err := caller().Append(always, b.ws+"/big", []byte("more\n"), engine.Rules{})
 		return err
 	}, nil},
 	"edit": {someFiles, func(b *boxed) error {
-		_, _, err := b.Edit(always, caller(), engine.EditArgs{Path: b.ws + "/f", Edits: []edit.Edit{{Old: "old", New: "new"}}})
+		_, _, err := caller().Edit(always, engine.EditArgs{Path: b.ws + "/f", Edits: []edit.Edit{{Old: "old", New: "new"}}})
 		return err
 	}, nil},
 	"mkdir": {someFiles, func(b *boxed) error {
-		_, err := b.Mkdir(always, caller(), engine.MkdirArgs{Path: b.ws + "/x/y/z", Rules: engine.Rules{Parents: true}})
+		_, err := caller().Mkdir(always, engine.MkdirArgs{Path: b.ws + "/x/y/z", Rules: engine.Rules{Parents: true}})
 		return err
 	}, nil},
 	"move a file over another": {someFiles, func(b *boxed) error {
-		_, err := b.Move(always, caller(), engine.MoveArgs{From: b.ws + "/f", To: b.ws + "/d/a", Overwrite: true})
+		_, err := caller().Move(always, engine.MoveArgs{From: b.ws + "/f", To: b.ws + "/d/a", Overwrite: true})
 		return err
 	}, nil},
 	"move a tree": {someFiles, func(b *boxed) error {
-		_, err := b.Move(always, caller(), engine.MoveArgs{From: b.ws + "/d", To: b.ws + "/x/d", Rules: engine.Rules{Parents: true}})
+		_, err := caller().Move(always, engine.MoveArgs{From: b.ws + "/d", To: b.ws + "/x/d", Rules: engine.Rules{Parents: true}})
 		return err
 	}, nil},
 	"copy a large file": {someFiles, func(b *boxed) error {
-		_, err := b.Copy(always, caller(), engine.CopyArgs{From: b.ws + "/big", To: b.ws + "/copy"})
+		_, err := caller().Copy(always, engine.CopyArgs{From: b.ws + "/big", To: b.ws + "/copy"})
 		return err
 	}, nil},
 	"copy a tree": {someFiles, func(b *boxed) error {
-		_, err := b.Copy(always, caller(), engine.CopyArgs{From: b.ws + "/d", To: b.ws + "/e", Recursive: true})
+		_, err := caller().Copy(always, engine.CopyArgs{From: b.ws + "/d", To: b.ws + "/e", Recursive: true})
 		return err
 	}, nil},
 	"delete a file":       {someFiles, func(b *boxed) error { return b.remove("f") }, nil},
@@ -201,11 +201,11 @@ var changes = map[string]frame{
 		undo, redo},
 	"redo": {then(someFiles, func(b *boxed) error { return b.put("x/new", "new\n") }, undo), redo, undo},
 	"out of the trash": {then(someFiles, func(b *boxed) error { return b.remove("d") }), func(b *boxed) error {
-		page, err := b.Trash(always, caller(), checkpoint.TrashFilter{})
+		page, err := caller().Trash(always, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) == 0 {
 			return fmt.Errorf("no entry: %w", err)
 		}
-		_, err = b.Untrash(always, caller(), page.Entries[0].ID, false)
+		_, err = caller().Untrash(always, page.Entries[0].ID, false)
 		return err
 	}, undo},
 }
@@ -267,7 +267,7 @@ func (b *boxed) killed(f *frame, n int, after bool, old, done string) (cut bool,
 	}
 	cut = now != old && now != done || litter != nil
 	if !b.alone {
-		if _, err := b.List(always, caller(), b.ws); err != nil { // whatever call is the next one
+		if _, err := caller().List(always, b.ws); err != nil { // whatever call is the next one
 			return cut, fmt.Errorf("the next call: %w", err)
 		}
 	}

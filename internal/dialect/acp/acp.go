@@ -73,7 +73,7 @@ type call struct {
 // Call carries out one method. The JSON of the answer is its result, or of a refusal the error
 // object of JSON-RPC.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	c := &call{Dialect: d, Call: engine.NewCall(in, "acp", in.Tool)}
 	run := map[string]func(context.Context) error{
 		Read: c.read, Write: c.write, Terminal: c.terminal,
 	}[in.Tool]
@@ -102,11 +102,11 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 	name string, refused dialect.Answer, err error,
 ) {
 	in.Tool = Read
-	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	c := &call{Dialect: d, Call: engine.NewCall(in, "acp", in.Tool)}
 	c.params.Path = &cwd
 	a, err := c.do(ctx, in, time.Minute, func(json.RawMessage) error { return c.check() },
 		func(ctx context.Context) error {
-			is, err := d.e.Stat(ctx, c.Call, cwd, true)
+			is, err := c.Stat(ctx, cwd, true)
 			if name = is.Path; err == nil && is.Kind != guardfs.KindDir {
 				err = engine.Refuse(refusal.NoDirectory, cwd, nil)
 			}
@@ -120,15 +120,13 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 
 func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
-	op := engine.Operation{Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
-		Decode: func(raw json.RawMessage) (any, error) {
+	op := engine.Operation[params, *dialect.Object]{Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
+		Private: in.Tool == Terminal, // what was approved goes to the editor as it is
+		Decode: func(raw json.RawMessage) (params, error) {
 			err := decode(raw)
 			return c.params, err
 		}}
-	if in.Tool == Terminal { // what was approved goes to the editor as it is
-		op.Answer = func() (json.RawMessage, error) { return nil, nil }
-	}
-	return refusal.Do(ctx, c.e, c.Call, op, func(ctx context.Context) (any, error) {
+	return refusal.Do(ctx, c.e, c.Call, op, func(ctx context.Context, _ params) (any, error) {
 		err := run(ctx)
 		return c.answer, err
 	}, func(r *engine.Refusal) any { return c.refusal(r) })

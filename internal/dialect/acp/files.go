@@ -25,8 +25,8 @@ func (c *call) read(ctx context.Context) error {
 			return err
 		}
 	}
-	err := c.e.Read(ctx, c.Call, name,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+	err := c.Read(ctx, name,
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			part, sight, err := c.lines(ctx, s)
 			c.answer = content{string(part)}
 			return sight, err
@@ -39,7 +39,7 @@ func (c *call) read(ctx context.Context) error {
 
 // lines are those that are asked for. A file over max_read_bytes is read through for a window
 // alone.
-func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sight, error) {
+func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 	most, first, n := c.e.Config().MaxReadBytes, max(c.params.Line.n, 1), -1
 	if c.params.Limit.is {
 		n = c.params.Limit.n
@@ -69,7 +69,7 @@ func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sig
 	if s.Given += int64(len(part) - len(raw)); len(part) == len(all) {
 		return part, sight, nil
 	}
-	sight = &engine.Sight{Unit: "line", Lines: total, Hash: sight.Hash}
+	sight = &engine.ReadRecord{Unit: "line", Lines: total, Hash: sight.Hash}
 	if last >= first {
 		sight.Ranges = []session.Range{{First: first, Last: last}}
 	}
@@ -125,10 +125,10 @@ func (c *call) write(ctx context.Context) error {
 			return err
 		}
 	}
-	_, _, err := c.e.Write(ctx, c.Call, a)
+	_, _, err := c.Write(ctx, a)
 	if engine.Accident.In(err) { // nobody can say by this method that one is meant
 		a.Rules.Meant = true
-		_, _, err = c.e.Write(ctx, c.Call, a)
+		_, _, err = c.Write(ctx, a)
 	}
 	return err
 }
@@ -139,10 +139,10 @@ func (c *call) write(ctx context.Context) error {
 func (c *call) opens(ctx context.Context, name string, writes bool) error {
 	disk := *c.Call
 	disk.Overlay = nil
-	_, err := c.e.Stat(ctx, &disk, name, false)
+	_, err := disk.Stat(ctx, name, false)
 	o := &opened{Overlay: c.Overlay, nothing: missing(err)}
 	if o.nothing && writes {
-		_, err := c.e.Stat(ctx, &disk, filepath.Dir(name), true)
+		_, err := disk.Stat(ctx, filepath.Dir(name), true)
 		o.makes = err == nil && o.Takes()
 	}
 	c.Overlay = o

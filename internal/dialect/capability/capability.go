@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"moltisfs/config"
 	"moltisfs/internal/approval"
@@ -144,7 +143,7 @@ func toolOf(name string) *tool {
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	name := dotted(in.Tool)
 	def, t := known().find(name), toolOf(name)
-	c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
+	c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.NewCall(in, "capability", name)}
 	if def == nil || t == nil || !d.offer.allows(def) {
 		var follows, names []string
 		if def != nil {
@@ -157,20 +156,17 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			&dialect.UnknownToolError{Tool: in.Tool, Nearest: args.Nearest(in.Tool, names)})
 	}
 	c.Tier = d.offer.tier(def, in.Tier)
-	var decoded any
-	var out *answer
-	var limit time.Duration
+	limit := d.e.TimeFor(def.Changes, c.Tier)
 	if t.ownTime {
 		limit = d.e.OwnTime(def.Changes)
-	} else {
-		limit = d.e.TimeFor(def.Changes, c.Tier)
 	}
-	err := d.e.Do(ctx, c.Call, engine.Operation{
+	out, err := engine.Do(ctx, d.e, c.Call, engine.Operation[any, *answer]{
 		Changes: def.Changes, Follows: def.followed(d.e.Tools()), Time: limit,
 		Args: in.Args,
-		Decode: func(raw json.RawMessage) (_ any, err error) {
-			if decoded, err = t.args.Decode(raw); err != nil {
-				return nil, err
+		Decode: func(raw json.RawMessage) (any, error) {
+			decoded, err := t.args.Decode(raw)
+			if err != nil {
+				return decoded, err
 			}
 			if v, ok := decoded.(interface{ check() error }); ok {
 				err = v.check()
@@ -184,31 +180,21 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			return decoded, err
 		},
-		Run: func(ctx context.Context) error {
+		Run: func(ctx context.Context, decoded any) (*answer, error) {
 			v, err := t.run(ctx, c, decoded)
-			if err == nil {
-				out, err = succeed(name, v)
+			if err != nil {
+				return nil, err
 			}
-			return err
+			return succeed(name, v)
 		},
-		Refuse: func(ctx context.Context, err error) string {
-			r := engine.Reason(err)
-			if r == nil {
-				return ""
+		Refuse: func(ctx context.Context, by *engine.Call, decoded any, no *engine.Refusal) (*answer, string) {
+			if no.Cause == engine.Unknown {
+				d.e.Logger().Error("a call failed for a reason without a row", "tool", name, "err", no.Err)
 			}
-			if r.Cause == engine.Unknown {
-				d.e.Logger().Error("a call failed for a reason without a row", "tool", name, "err", err)
-			}
-			out = c.refuse(ctx, decoded, r)
-			return string(r.Code)
+			as := &call{Dialect: d, def: def, caller: in.Tier, Call: by}
+			return as.refuse(ctx, decoded, no), string(no.Code)
 		},
-		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
-		Replace: func(raw json.RawMessage) (err error) { out, err = out.replaced(raw); return err },
 	})
-	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
-		c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
-		return c.refuse(ctx, nil, left.Refusal), nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -234,8 +220,8 @@ func (a *answer) Text() string {
 	return `{"success":true,"data":` + string(a.Content) + "}"
 }
 
-// replaced gives the answer that a hook puts in the place of a. An error stays one.
-func (a *answer) replaced(raw json.RawMessage) (*answer, error) {
+// Replaced gives the answer that a hook puts in the place of a. An error stays one.
+func (a *answer) Replaced(raw json.RawMessage) (*answer, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return a, errors.New("the result is no JSON object")

@@ -470,7 +470,7 @@ func TestReplaced(t *testing.T) {
 		{false, `{ "a" : 1 }`, `{"a":1}`}, {false, `[1]`, ""}, {false, `null`, ""},
 		{true, `{"type":"X"}`, `{"type":"X"}`}, {true, `{"a":1}`, ""},
 	} {
-		a, err := (&answer{dialect.Object{Of: "k", No: c.refused, Content: []byte(`{}`)}}).replaced([]byte(c.raw))
+		a, err := (&answer{dialect.Object{Of: "k", No: c.refused, Content: []byte(`{}`)}}).Replaced([]byte(c.raw))
 		if (err == nil) != (c.want != "") || err == nil && string(a.Content) != c.want {
 			t.Errorf("%s: %s, %v", c.raw, a.Content, err)
 		}

@@ -70,9 +70,8 @@ func runWrite(ctx context.Context, c *call, a *writeArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, _, err := c.e.Write(ctx, c.Call,
-		engine.WriteArgs{Path: a.Path, Raw: raw, Binary: a.asBytes || value(a.Encoding, "") == binary,
-			Rules: engine.Rules{Parents: a.Parents}})
+	done, _, err := c.Write(ctx, engine.WriteArgs{Path: a.Path, Raw: raw, Binary: a.asBytes || value(a.Encoding, "") == binary,
+		Rules: engine.Rules{Parents: a.Parents}})
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +94,11 @@ func runAppend(ctx context.Context, c *call, a *appendArgs) (any, error) {
 	var done *engine.Done
 	var err error
 	for range 3 { // the file may come and go meanwhile
-		done, err = c.e.AppendText(ctx, c.Call, a.Path, a.Content, engine.Rules{})
+		done, err = c.AppendText(ctx, a.Path, a.Content, engine.Rules{})
 		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
 			break
 		}
-		done, err = c.e.Create(ctx, c.Call, a.Path, []byte(a.Content), engine.Rules{})
+		done, err = c.Create(ctx, a.Path, []byte(a.Content), engine.Rules{})
 		if !engine.Conflicts.In(err) {
 			break
 		}
@@ -125,8 +124,7 @@ func (a *pairArgs) paths() []string { return []string{a.Source, a.Destination} }
 
 func runCopy(ctx context.Context, c *call, a *pairArgs) (any, error) {
 	var source string
-	done, err := c.e.Copy(ctx, c.Call,
-		engine.CopyArgs{From: a.Source, To: a.Destination, Overwrite: a.Overwrite})
+	done, err := c.Copy(ctx, engine.CopyArgs{From: a.Source, To: a.Destination, Overwrite: a.Overwrite})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +141,7 @@ func runCopy(ctx context.Context, c *call, a *pairArgs) (any, error) {
 }
 
 func runMove(ctx context.Context, c *call, a *pairArgs) (any, error) {
-	done, err := c.e.Move(ctx, c.Call, engine.MoveArgs{From: a.Source, To: a.Destination,
+	done, err := c.Move(ctx, engine.MoveArgs{From: a.Source, To: a.Destination,
 		Overwrite: a.Overwrite, NoDirs: true})
 	if err != nil {
 		return nil, err
@@ -184,7 +182,7 @@ type deleteArgs struct {
 func (a *deleteArgs) paths() []string { return []string{a.Path} }
 
 func runDelete(ctx context.Context, c *call, a *deleteArgs) (any, error) {
-	done, err := c.e.Delete(ctx, c.Call, a.Path, engine.DeleteOptions{})
+	done, err := c.Delete(ctx, a.Path, engine.DeleteOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +221,7 @@ type restoreArgs struct {
 func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
 	id := trashID(a.Path)
 	if strings.HasPrefix(a.Path, "/") { // where it was: the newest that is from there
-		page, err := c.e.Trash(ctx, c.Call, checkpoint.TrashFilter{Path: path.Clean(a.Path), Limit: 1})
+		page, err := c.Trash(ctx, checkpoint.TrashFilter{Path: path.Clean(a.Path), Limit: 1})
 		if err == nil && len(page.Entries) == 0 {
 			err = checkpoint.ErrNotFound
 		}
@@ -232,7 +230,7 @@ func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
 		}
 		id = page.Entries[0].ID
 	}
-	done, err := c.e.Untrash(ctx, c.Call, id, false)
+	done, err := c.Untrash(ctx, id, false)
 	if r := engine.Reason(err); r != nil && r.Cause == engine.NotRegular { // what is at its place
 		err = engine.Refuse(engine.Conflicts, r.Path, []engine.Blocked{{Path: r.Path, Why: engine.Occupied}})
 	}
@@ -316,7 +314,7 @@ func runEdit(ctx context.Context, c *call, a *editArgs) (any, error) {
 	if glob := value(a.Glob, ""); glob != "" {
 		in.Glob = []string{glob}
 	}
-	r, err := c.e.Replace(ctx, c.Call, in)
+	r, err := c.Replace(ctx, in)
 	if err != nil {
 		return nil, err
 	}

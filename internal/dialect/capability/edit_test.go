@@ -72,12 +72,12 @@ func TestEditIsOneChange(t *testing.T) {
 		t.Errorf("its mode is %v, %v", i.Mode(), err)
 	}
 	c := &engine.Call{Session: "s", Tool: "undo", Client: engine.Client{Approver: who}}
-	err := r.e.Do(t.Context(), c, engine.Operation{Changes: true,
-		Run: func(ctx context.Context) error {
-			_, err := r.e.Undo(ctx, c, engine.RestoreOptions{})
-			return err
+	_, err := engine.Do(t.Context(), r.e, c, engine.Operation[any, *dialect.Object]{Changes: true,
+		Run: func(ctx context.Context, _ any) (*dialect.Object, error) {
+			_, err := c.Undo(ctx, engine.RestoreOptions{})
+			return &dialect.Object{}, err
 		},
-		Refuse: func(context.Context, error) string { return "" }})
+		Refuse: func(context.Context, *engine.Call, any, *engine.Refusal) (*dialect.Object, string) { return nil, "" }})
 	if err != nil || r.tree(t, names...) != "one a one b one d/c" {
 		t.Errorf("one undo leaves %q, %v", r.tree(t, names...), err)
 	}

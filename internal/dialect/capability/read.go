@@ -56,8 +56,8 @@ type content struct {
 
 func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 	var out *content
-	err := c.e.Read(ctx, c.Call, a.Path, func(ctx context.Context,
-		s *engine.Source) (*engine.Sight, error) {
+	err := c.Read(ctx, a.Path, func(ctx context.Context,
+		s *engine.Source) (*engine.ReadRecord, error) {
 		w := window{off: value(a.Offset, 0), n: value(a.Limit, -1)}
 		part, sight, err := w.read(ctx, s, value(a.Encoding, "utf-8"), c.e.Config().MaxReadBytes)
 		if err != nil {
@@ -81,7 +81,7 @@ type window struct{ off, n, end int64 }
 // read gives a window as text in an encoding: the characters that begin in it, so that windows side by
 // side leave nothing out.
 func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
-	most int64) (string, *engine.Sight, error) {
+	most int64) (string, *engine.ReadRecord, error) {
 	if encoding == binary {
 		raw, sight, err := s.Bytes(ctx, w.off, w.n, most)
 		w.end = w.off + int64(len(raw))
@@ -105,7 +105,7 @@ func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
 		return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: left, Max: most}
 	}
 	var raw []byte
-	var sight *engine.Sight
+	var sight *engine.ReadRecord
 	from := off
 	for back := int64(4 << 10); ; back *= 16 { // until a character begins for certain
 		if back > most+16*4<<10 {
@@ -173,7 +173,7 @@ type entry struct {
 }
 
 func runList(ctx context.Context, c *call, a *listArgs) (any, error) {
-	l, err := c.e.List(ctx, c.Call, a.Path)
+	l, err := c.List(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ type stat struct {
 }
 
 func runStat(ctx context.Context, c *call, a *statArgs) (any, error) {
-	e, err := c.e.Stat(ctx, c.Call, a.Path, false)
+	e, err := c.Stat(ctx, a.Path, false)
 	if err != nil {
 		r := engine.Reason(err)
 		if r != nil && (r.Cause == engine.Absent || r.Cause == engine.ParentMissing ||

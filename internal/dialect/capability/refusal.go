@@ -197,7 +197,7 @@ func (c *call) nearest(ctx context.Context, at string, kind guardfs.Kind) string
 	trace := c.Trace
 	defer func() { c.Trace = trace }()
 	for path.IsAbs(at) {
-		e, err := c.e.Stat(ctx, c.Call, at, true)
+		e, err := c.Stat(ctx, at, true)
 		if err == nil && (kind == guardfs.KindAbsent || e.Kind == kind) {
 			return at
 		}

@@ -36,7 +36,7 @@ type searched struct {
 }
 
 func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
-	r, err := c.e.Files(ctx, c.Call, a.Path, grep.GlobQuery{Pattern: a.Pattern, Limit: value(a.Most, 100), NoHidden: !a.Hidden, All: true, Dirs: true})
+	r, err := c.Files(ctx, a.Path, grep.GlobQuery{Pattern: a.Pattern, Limit: value(a.Most, 100), NoHidden: !a.Hidden, All: true, Dirs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -141,9 +141,9 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 		q.Glob = append(q.Glob, "!.*")
 	}
 	if a.Ignored {
-		return c.e.SearchIgnored(ctx, c.Call, a.Path, q)
+		return c.SearchIgnored(ctx, a.Path, q)
 	}
-	return c.e.Search(ctx, c.Call, a.Path, q)
+	return c.Search(ctx, a.Path, q)
 }
 
 // answered is an answer with what a search tells of itself.

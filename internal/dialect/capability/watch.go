@@ -55,7 +55,7 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 	}
 	id := "w_" + rand.Text()[:16]
 	err := c.logs.begin(keyOf(c.Principal, c.Session), func() (_ *subscription, err error) {
-		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
+		if w.Watching, err = c.Watch(ctx, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
 		gone, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})

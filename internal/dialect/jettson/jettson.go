@@ -131,13 +131,13 @@ type call struct {
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session),
-		Call: engine.Taken(in, "jettson", in.Tool)}
+		Call: engine.NewCall(in, "jettson", in.Tool)}
 	t, unknown := d.tool(in.Tool)
 	if unknown != nil {
 		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
 	}
 	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
-	return refusal.Do(ctx, d.e, c.Call, engine.Operation{
+	op := engine.Operation[any, *dialect.Object]{
 		Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
 		Time: d.e.TimeFor(t.follows != nil, in.Tier),
 		Decode: func(raw json.RawMessage) (any, error) {
@@ -147,7 +147,8 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			return given, err
 		},
-	}, func(ctx context.Context) (any, error) {
+	}
+	return refusal.Do(ctx, d.e, c.Call, op, func(ctx context.Context, _ any) (any, error) {
 		if c.at == "" {
 			return nil, errEscapes
 		}
@@ -217,8 +218,8 @@ var errEscapes = &args.Error{What: "path escapes /workspace or is empty."}
 func refuse(format string, a ...any) error { return args.Errorf("", format, a...) }
 
 func read(ctx context.Context, c *call) error {
-	return c.e.Read(ctx, c.Call, c.at,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+	return c.Read(ctx, c.at,
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, maxRead), maxRead)
 			if err != nil {
 				return nil, err
@@ -249,7 +250,7 @@ func write(ctx context.Context, c *call) error {
 	if err := c.homes.Make(ctx, c.Call, c.home); err != nil {
 		return err
 	}
-	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{
+	_, _, err := c.Write(ctx, engine.WriteArgs{
 		Path: c.at, Raw: []byte(c.content),
 		Rules: engine.Rules{Parents: true, Meant: true},
 	})
@@ -280,7 +281,7 @@ type entry struct {
 }
 
 func list(ctx context.Context, c *call) error {
-	found, err := c.e.List(ctx, c.Call, c.at)
+	found, err := c.List(ctx, c.at)
 	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.homes.Lazy() {
 		found, err = &engine.Listing{}, nil // it is made with its first file
 	}
@@ -291,7 +292,7 @@ func list(ctx context.Context, c *call) error {
 	for _, e := range found.Entries {
 		one := entry{path.Base(e.Path), e.Size, e.Kind == guardfs.KindDir}
 		if e.Kind == guardfs.KindSymlink { // what it leads to, if that is in the workspace
-			if to, err := c.e.Stat(ctx, c.Call, e.Path, true); err == nil {
+			if to, err := c.Stat(ctx, e.Path, true); err == nil {
 				one.Size, one.IsDir = to.Size, to.Kind == guardfs.KindDir
 			}
 		}
@@ -307,14 +308,14 @@ func list(ctx context.Context, c *call) error {
 }
 
 func remove(ctx context.Context, c *call) error {
-	what, err := c.e.Stat(ctx, c.Call, c.at, false)
+	what, err := c.Stat(ctx, c.at, false)
 	if err != nil {
 		return err
 	}
 	if what.Kind == guardfs.KindDir {
 		return refuse("%s is a directory — use Jettson Shell with rmdir for that.", c.path)
 	}
-	_, err = c.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{})
+	_, err = c.Delete(ctx, c.at, engine.DeleteOptions{})
 	c.answer = reply{Path: c.path, Deleted: true}
 	return err
 }

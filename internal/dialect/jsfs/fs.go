@@ -60,10 +60,18 @@ type call struct {
 	*Dialect
 	q      js.Request
 	at, to string // from the root on
-	reply  js.Reply
-	idle   bool // everything was already as it should be
+	idle   bool   // everything was already as it should be
+}
+
+// answer is the answer to one call of fs.
+type answer struct {
+	js.Reply
 	failed error
 }
+
+// An answer is private: no hook sees it.
+func (answer) ForHooks() (json.RawMessage, error)         { return nil, nil }
+func (a answer) Replaced(json.RawMessage) (answer, error) { return a, nil }
 
 // hooked is a call as hooks see it. Bytes that are UTF-8 are text to them.
 type hooked struct {
@@ -83,7 +91,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	if o.run == nil {
 		return js.Reply{}, fmt.Errorf("there is no fs.%s", q.Op)
 	}
-	c := &call{Dialect: r.Dialect, q: q, Call: engine.Taken(r.in, Name, "fs."+q.Op)}
+	c := &call{Dialect: r.Dialect, q: q, Call: engine.NewCall(r.in, Name, "fs."+q.Op)}
 	c.Run, c.Waits = r.id, q.Waits
 	raw, err := args.Encode(c.hooked())
 	if err != nil {
@@ -95,39 +103,31 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		follows = changes
 		defer r.alone(c.paths())()
 	}
-	err = r.e.Do(ctx, c.Call, engine.Operation{
-		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
-		Decode: func(now json.RawMessage) (_ any, err error) { // it is as we wrote it, unless a hook changed it
+	out, err := engine.Do(ctx, r.e, c.Call, engine.Operation[hooked, answer]{
+		Args: raw, Private: true, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
+		Decode: func(now json.RawMessage) (_ hooked, err error) { // it is as we wrote it, unless a hook changed it
 			if len(now) != len(raw) || &now[0] != &raw[0] {
 				err = c.decode(now)
 			}
 			return c.hooked(), err
 		},
-		Run: func(ctx context.Context) (err error) {
+		Run: func(ctx context.Context, _ hooked) (out answer, err error) {
 			if err := c.asks(); err != nil {
-				return err
+				return out, err
 			}
-			c.reply, err = o.run(c, ctx)
-			return err
+			out.Reply, err = o.run(c, ctx)
+			return out, err
 		},
-		Refuse: func(_ context.Context, err error) string {
-			reason := engine.Reason(err)
-			if reason == nil {
-				return ""
-			}
-			c.failed = c.failure(reason, err)
-			return string(reason.Code)
+		Refuse: func(_ context.Context, _ *engine.Call, _ hooked, no *engine.Refusal) (answer, string) {
+			return answer{failed: c.failure(no)}, string(no.Code)
 		},
-		Answer: func() (json.RawMessage, error) { return nil, nil },
 	})
-	switch left, isLeft := errors.AsType[*engine.LeftBehind](err); {
-	case isLeft: // c is still being worked on
-		return js.Reply{}, &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": " + why(left.Refusal)}
-	case err != nil:
+	if err != nil {
 		r.e.Logger().Error("a call of fs failed", "op", q.Op, "err", err)
-		return js.Reply{}, &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": the host is broken"}
-	case c.failed != nil:
-		return js.Reply{}, c.failed
+		out.failed = &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": the host is broken"}
+	}
+	if out.failed != nil {
+		return js.Reply{}, out.failed
 	}
 	if o.changes && !c.idle {
 		paths := c.paths()
@@ -136,7 +136,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		}
 		r.changed(c.Call, paths)
 	}
-	return c.reply, nil
+	return out.Reply, nil
 }
 
 // paths are those that the call names.
@@ -194,12 +194,12 @@ func (c *call) asks() error {
 	if c.q.Op == "mkdir" || c.q.Op == "rm" {
 		in.Recursive = &c.q.Recursive
 	}
-	return c.e.Asks(c.Call, in)
+	return c.AskPolicy(in)
 }
 
 func (c *call) readFile(ctx context.Context) (out js.Reply, err error) {
-	err = c.e.Read(ctx, c.Call, c.at,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+	err = c.Read(ctx, c.at,
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			all, sight, err := s.Bytes(ctx, 0, -1, c.e.Config().MaxReadBytes)
 			if err != nil {
 				return nil, err
@@ -240,7 +240,7 @@ func (c *call) writeFile(ctx context.Context) (js.Reply, error) {
 	if raw == nil {
 		raw = []byte{}
 	}
-	done, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{Path: c.at, Raw: raw,
+	done, _, err := c.Write(ctx, engine.WriteArgs{Path: c.at, Raw: raw,
 		Rules: engine.Rules{Meant: true}})
 	return c.did(done, err)
 }
@@ -253,11 +253,11 @@ func (c *call) did(done *engine.Done, err error) (js.Reply, error) {
 // appendFile adds to the end of a file, or makes it.
 func (c *call) appendFile(ctx context.Context) (js.Reply, error) {
 	for try := 0; ; try++ {
-		done, err := c.e.Append(ctx, c.Call, c.at, c.q.Data, engine.Rules{Meant: true})
+		done, err := c.Append(ctx, c.at, c.q.Data, engine.Rules{Meant: true})
 		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
 			return c.did(done, err)
 		}
-		done, err = c.e.Create(ctx, c.Call, c.at, c.q.Data, engine.Rules{})
+		done, err = c.Create(ctx, c.at, c.q.Data, engine.Rules{})
 		if !engine.Conflicts.In(err) || try > 2 { // somebody made it meanwhile
 			return c.did(done, err)
 		}
@@ -265,7 +265,7 @@ func (c *call) appendFile(ctx context.Context) (js.Reply, error) {
 }
 
 func (c *call) readdir(ctx context.Context) (js.Reply, error) {
-	found, err := c.e.List(ctx, c.Call, c.at)
+	found, err := c.List(ctx, c.at)
 	if err != nil {
 		return js.Reply{}, err
 	}
@@ -295,13 +295,13 @@ type statResult struct {
 
 // stat tells of what a path leads to, and whether the path itself is a link.
 func (c *call) stat(ctx context.Context) (js.Reply, error) {
-	is, err := c.e.Stat(ctx, c.Call, c.at, false)
+	is, err := c.Stat(ctx, c.at, false)
 	if err != nil {
 		return js.Reply{}, err
 	}
 	link := is.Kind == guardfs.KindSymlink
 	if link {
-		to, err := c.e.Stat(ctx, c.Call, c.at, true)
+		to, err := c.Stat(ctx, c.at, true)
 		switch r := engine.Reason(err); {
 		case err == nil:
 			is = to
@@ -327,11 +327,11 @@ func millis(t time.Time) *int64 {
 
 // mkdir makes a directory. The directory that a link, or a name that ends in a dot, leads to is there already.
 func (c *call) mkdir(ctx context.Context) (js.Reply, error) {
-	done, err := c.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: bare(c.at), Exists: c.q.Recursive,
+	done, err := c.Mkdir(ctx, engine.MkdirArgs{Path: bare(c.at), Exists: c.q.Recursive,
 		Rules: engine.Rules{Parents: c.q.Recursive}})
 	if r := engine.Reason(err); err != nil && r != nil &&
 		(r.Cause == engine.IsLink || r.Cause == engine.BadPath) {
-		is, no := c.e.Stat(ctx, c.Call, c.at, true)
+		is, no := c.Stat(ctx, c.at, true)
 		if c.idle = no == nil && c.q.Recursive && is.Kind == guardfs.KindDir; c.idle {
 			return js.Reply{}, nil
 		}
@@ -350,7 +350,7 @@ func (c *call) slashed(ctx context.Context) error {
 	if !strings.HasSuffix(c.at, "/") && !strings.HasSuffix(c.to, "/") {
 		return nil
 	}
-	is, err := c.e.Stat(ctx, c.Call, bare(c.at), false)
+	is, err := c.Stat(ctx, bare(c.at), false)
 	if err == nil && is.Kind != guardfs.KindDir {
 		err = syscall.ENOTDIR
 	}
@@ -361,7 +361,7 @@ func (c *call) rm(ctx context.Context) (js.Reply, error) {
 	if err := c.slashed(ctx); err != nil {
 		return js.Reply{}, err
 	}
-	return c.did(c.e.Delete(ctx, c.Call, bare(c.at), engine.DeleteOptions{Recursive: c.q.Recursive}))
+	return c.did(c.Delete(ctx, bare(c.at), engine.DeleteOptions{Recursive: c.q.Recursive}))
 }
 
 // rename to the name that it has is none.
@@ -369,8 +369,7 @@ func (c *call) rename(ctx context.Context) (js.Reply, error) {
 	if err := c.slashed(ctx); err != nil {
 		return js.Reply{}, err
 	}
-	done, err := c.e.Move(ctx, c.Call,
-		engine.MoveArgs{From: bare(c.at), To: bare(c.to), Overwrite: true})
+	done, err := c.Move(ctx, engine.MoveArgs{From: bare(c.at), To: bare(c.to), Overwrite: true})
 	if r := engine.Reason(err); err != nil && r != nil && r.Cause == engine.IntoItself &&
 		r.Facts == any(r.Path) {
 		c.idle = true
@@ -380,14 +379,14 @@ func (c *call) rename(ctx context.Context) (js.Reply, error) {
 }
 
 func (c *call) copyFile(ctx context.Context) (js.Reply, error) {
-	return c.did(c.e.Copy(ctx, c.Call, engine.CopyArgs{From: c.at, To: c.to, Overwrite: true,
+	return c.did(c.Copy(ctx, engine.CopyArgs{From: c.at, To: c.to, Overwrite: true,
 		Rules: engine.Rules{Meant: true}}))
 }
 
 // exists says false of what can't be looked at, save what the policy closes: that is refused, as
 // everywhere, whether or not it is there.
 func (c *call) exists(ctx context.Context) (js.Reply, error) {
-	_, err := c.e.Stat(ctx, c.Call, c.at, true)
+	_, err := c.Stat(ctx, c.at, true)
 	if r := engine.Reason(err); err != nil && (r == nil || r.Code == engine.CodePathDenied) {
 		return js.Reply{}, err
 	}
@@ -395,7 +394,7 @@ func (c *call) exists(ctx context.Context) (js.Reply, error) {
 }
 
 // failure is a refusal as the exception that a script gets.
-func (c *call) failure(r *engine.Refusal, err error) error {
+func (c *call) failure(r *engine.Refusal) error {
 	name := "fs." + c.q.Op
 	shown, two := c.q.Path, c.q.Op == "rename" || c.q.Op == "copyFile"
 	if two {
@@ -404,7 +403,7 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	switch {
 	case r.Cause == engine.ChainFailed:
 		text := any(r.Facts)
-		if e, ok := errors.AsType[*policy.ChainError](err); ok {
+		if e, ok := errors.AsType[*policy.ChainError](r); ok {
 			text = e.Err
 		}
 		return &js.Failure{Message: fmt.Sprintf("%s: policy error: %v", name, text), Code: "EACCES"}
@@ -417,7 +416,7 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	if c.q.Path == "" || two && c.q.To == "" { // names nothing, as a system has it
 		r = &engine.Refusal{Code: engine.CodeNotFound, Cause: engine.Absent}
 	}
-	if text, code := c.systemWord(r, err); text != "" {
+	if text, code := c.systemWord(r); text != "" {
 		return &js.Failure{Message: name + ": " + shown + ": " + text, Code: code}
 	}
 	return &js.Failure{Message: name + ": " + shown + ": " + why(r), Code: strings.ToUpper(string(r.Code))}
@@ -453,7 +452,7 @@ var systemWords = []struct {
 }
 
 // systemWord gives the text and the code that the system would have refused with; "" if it would not have.
-func (c *call) systemWord(r *engine.Refusal, err error) (text, code string) {
+func (c *call) systemWord(r *engine.Refusal) (text, code string) {
 	no := refusal.Of(r.Cause).Errno
 	switch f := r.Facts.(type) {
 	case *guardfs.NotRegularError:
@@ -468,7 +467,7 @@ func (c *call) systemWord(r *engine.Refusal, err error) (text, code string) {
 			no = syscall.EISDIR
 		}
 	}
-	if no == 0 && !errors.As(err, &no) {
+	if no == 0 && !errors.As(r, &no) {
 		return "", ""
 	}
 	for _, w := range systemWords {

@@ -153,9 +153,8 @@ type reply struct {
 type run struct {
 	*engine.Call
 	*Dialect
-	in   dialect.Call
-	args runArgs
-	id   int64 // what its changes have in common: one undo takes them back
+	in dialect.Call
+	id int64 // what its changes have in common: one undo takes them back
 
 	mu    sync.Mutex
 	reply reply
@@ -188,15 +187,15 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	if in.Turn == "" { // one run is one turn
 		in.Turn = "js-" + rand.Text()[:12]
 	}
-	r := &run{Dialect: d, in: in, Call: engine.Taken(in, Name, in.Tool),
+	r := &run{Dialect: d, in: in, Call: engine.NewCall(in, Name, in.Tool),
 		id: 1 + random.Int64N(math.MaxInt64), known: map[string]bool{}}
 	if in.Tool != Tool || len(d.Definitions()) == 0 {
 		return nil, d.e.Unknown(ctx, r.Call, in, nil,
 			&dialect.UnknownToolError{Tool: in.Tool, Nearest: d.nearest(in.Tool)})
 	}
-	op := engine.Operation{Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true), Decode: r.decode}
-	return refusal.Do(ctx, d.e, r.Call, op, func(ctx context.Context) (any, error) {
-		err := r.script(ctx)
+	op := engine.Operation[*runArgs, *dialect.Object]{Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true), Decode: r.decode}
+	return refusal.Do(ctx, d.e, r.Call, op, func(ctx context.Context, a *runArgs) (any, error) {
+		err := r.script(ctx, a)
 		return r.reply, err
 	}, func(no *engine.Refusal) any { return reply{Error: new(why(no))} })
 }
@@ -208,22 +207,22 @@ func (d *Dialect) nearest(tool string) string {
 	return args.Nearest(tool, []string{Tool})
 }
 
-func (r *run) decode(raw json.RawMessage) (any, error) {
+func (r *run) decode(raw json.RawMessage) (*runArgs, error) {
 	given, err := spec.Decode(raw)
 	if err != nil {
 		return nil, err
 	}
-	r.args = *given.(*runArgs)
-	if (r.args.Code == nil) == (r.args.File == nil) {
+	a := given.(*runArgs)
+	if (a.Code == nil) == (a.File == nil) {
 		return nil, args.Errorf("give code or file", "one of code and file is needed")
 	}
-	if c := r.args.Code; c != nil { // the record says which script it was
+	if c := a.Code; c != nil { // the record says which script it was
 		sum := sha256.Sum256([]byte(*c))
 		r.Trace.Asked.Pattern = "sha256:" + hex.EncodeToString(sum[:])
 	} else {
-		r.Trace.Asked.Pattern = *r.args.File
+		r.Trace.Asked.Pattern = *a.File
 	}
-	return given, nil
+	return a, nil
 }
 
 // time is how long a script may run.
@@ -245,7 +244,7 @@ func (o Options) memory(asked *int) int64 {
 }
 
 // script runs the script, and collects what it came to.
-func (r *run) script(ctx context.Context) error {
+func (r *run) script(ctx context.Context, a *runArgs) error {
 	turn, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.e.Ending(), cancel)()
@@ -253,21 +252,21 @@ func (r *run) script(ctx context.Context) error {
 		return cmp.Or(ctx.Err(), engine.ErrClosed)
 	}
 	defer r.slots.Give(r.Principal, 1)
-	s := js.Script{FS: r.hasFS(), Time: r.o.time(r.args.Time),
-		Memory: r.o.memory(r.args.Memory),
+	s := js.Script{FS: r.hasFS(), Time: r.o.time(a.Time),
+		Memory: r.o.memory(a.Memory),
 		Output: mostOutput, Stack: mostFrames, AtOnce: callsAtOnce}
-	if r.args.File != nil {
+	if a.File != nil {
 		if !s.FS {
 			return args.Errorf("give code", "there is no file without an fs")
 		}
-		got, err := r.call(ctx, js.Request{Op: "readFile", Path: *r.args.File, Encoding: "utf8"})
+		got, err := r.call(ctx, js.Request{Op: "readFile", Path: *a.File, Encoding: "utf8"})
 		if err != nil {
 			r.reply.Error = new(err.Error())
 			return nil
 		}
 		s.Code = string(got.Data)
 	} else {
-		s.Code = *r.args.Code
+		s.Code = *a.Code
 	}
 	out, err := r.o.Worker.Run(ctx, s, r.call)
 	switch { // of a run that was cut off too the answer tells what it changed

@@ -46,7 +46,7 @@ func (r *Rewind) merge(ctx context.Context, item *checkpoint.Item, now Now) ([]b
 	return content, nil
 }
 
-// changes are what an operation did to path. It is nil where nobody recorded what it left, as of an
+// changes lists the changes of path by an operation. It is nil where nobody recorded what it left, as of an
 // import: there After repeats Before.
 func (r *Rewind) changes(ctx context.Context, id checkpoint.ID,
 	path string) ([]checkpoint.Recorded, error) {
