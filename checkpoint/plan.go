@@ -258,9 +258,12 @@ func (f footprint) touches(path string) bool {
 // leaves: see Plan.More. only are the paths that count.
 func (p *Plan) cut(ops []entry, only []string) []entry {
 	all, trees := footprint{}, footprint{}
+	roles := map[string]string{}
 	for i, e := range slices.Backward(ops) {
 		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
-			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path))
+			role, known := roles[c.Path]
+			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path) ||
+				known && (role == RoleAppended) != (c.Role == RoleAppended))
 		}) {
 			p.More = e.c.ID
 			return ops[i+1:]
@@ -269,6 +272,7 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 			if !within(c.Path, only) {
 				continue
 			}
+			roles[c.Path] = c.Role
 			if all.add(c.Path); c.Role == RoleTree {
 				trees.add(c.Path)
 			}

@@ -235,3 +235,31 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	must(t, err)
 	x.reads("large", large+"one\n")
 }
+
+// An edit after an append to a large file is taken back, and then the append: one after the other, or by one rewind.
+func TestAppendThenEdit(t *testing.T) {
+	t.Parallel()
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 8 << 20 })
+	big := strings.Repeat("a line of what is there\n", 1<<16)
+	for _, back := range []string{"rewind", "undo"} {
+		x.write("large", big)
+		c := x.call(back)
+		c.Turn = "one"
+		c.BeginTurn(ctx)
+		_, err := c.Append(ctx, x.ws+"/large", []byte("one\n"), engine.Rules{})
+		must(t, err)
+		_, err = c.ChangeFiles(ctx, x.becomes("edited\n"+big+"one\n", "large"))
+		must(t, err)
+		if back == "rewind" {
+			_, err = c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})
+			must(t, err)
+			x.reads("large", big)
+			continue
+		}
+		for _, want := range []string{big + "one\n", big} {
+			_, err := c.Undo(ctx, engine.RestoreOptions{})
+			must(t, err)
+			x.reads("large", want)
+		}
+	}
+}

@@ -1618,6 +1618,7 @@ type piece struct {
 func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 	first *checkpoint.Recorded, left []piece, end int64, ok bool, err error,
 ) {
+	var other *checkpoint.Recorded // the first of changes that were no appends and are not taken back
 	for _, id := range item.Own {
 		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 		if err != nil {
@@ -1626,10 +1627,22 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 		at := slices.IndexFunc(op.Changes, func(c checkpoint.Recorded) bool {
 			return c.Path == item.Path
 		})
-		if at < 0 || op.Changes[at].Role != checkpoint.RoleAppended {
+		if at < 0 {
 			return nil, nil, 0, false, nil
 		}
 		c := &op.Changes[at]
+		if c.Role != checkpoint.RoleAppended { // passed over once it is taken back
+			if other == nil {
+				other = c
+			}
+			if c.After.Hash != "" && c.After.Hash == other.Before.Hash {
+				other = nil
+			}
+			continue
+		}
+		if other != nil {
+			return nil, nil, 0, false, nil
+		}
 		n := c.After.Size - c.Before.Size
 		if first == nil {
 			if first, end = c, c.Before.Size; n < 0 {
@@ -1647,7 +1660,7 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 			left = left[:len(left)-1]
 		}
 	}
-	return first, left, end, first != nil, nil
+	return first, left, end, first != nil && other == nil, nil
 }
 
 // A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory

@@ -43,7 +43,7 @@ func TestAnnotationsInWords(t *testing.T) {
 		"tips":      {annotations{fields: []formField{{"f1", "your name", "Ada"}, {"f2", "f2", "x"}}}, "[form] f1 (your name): Ada\n[form] f2: x"},
 		"empty":     {annotations{fields: []formField{{"a", "", ""}, {"b", "tip", ""}}}, "[form] empty or not checked: a, b (tip)"},
 		"notes":     {annotations{fields: []formField{{"a", "", "1"}}, notes: []string{"[annotation] seen"}}, "[form] a: 1\n[annotation] seen"},
-		"mute":      {annotations{mute: map[string]int{"stamp": 2, "highlight": 1}}, "[annotation] without text: 1 highlight, 2 stamp"},
+		"mute":      {annotations{mute: 3}, "[annotation] without text: 3"},
 		"unread":    {annotations{unread: 3}, "[annotation] not read: 3 of the form fields and annotations of this page"},
 		"too many":  {annotations{fields: empty}, fmt.Sprintf("e%d, and 1 more", emptyFields-1)},
 		"cut there": {annotations{fields: empty[:emptyFields]}, fmt.Sprintf("e%d", emptyFields-1)},
@@ -51,18 +51,6 @@ func TestAnnotationsInWords(t *testing.T) {
 		got := c.a.String()
 		if ok := got == c.want || len(c.a.fields) >= emptyFields && strings.HasSuffix(got, c.want); !ok {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-func TestDrawnOn(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		p    Page
-		want bool
-	}{{Page{}, false}, {Page{Objects: 1}, true}, {Page{Objects: -1}, true}, {Page{Overlaid: true}, true}, {Page{Annotations: 3}, false}} {
-		if c.p.DrawnOn() != c.want {
-			t.Errorf("%+v: %v", c.p, c.p.DrawnOn())
 		}
 	}
 }

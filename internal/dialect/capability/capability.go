@@ -220,7 +220,7 @@ func (a *answer) Text() string {
 	return `{"success":true,"data":` + string(a.Content) + "}"
 }
 
-// Replaced is the answer that a hook made of it. An error stays one.
+// Replaced gives the answer that a hook puts in the place of a. An error stays one.
 func (a *answer) Replaced(raw json.RawMessage) (*answer, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
