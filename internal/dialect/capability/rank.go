@@ -35,14 +35,14 @@ const (
 var lesser = []struct {
 	points int
 	reason string
-	path   *regexp.Regexp
+	path   func() *regexp.Regexp
 }{
-	{40, "test", regexp.MustCompile(`(?i)(^|/)(tests?|testdata|__tests__|__mocks__|specs?|fixtures?|mocks|examples?|bench(es|marks?)?|samples?` +
+	{40, "test", lazily(`(?i)(^|/)(tests?|testdata|__tests__|__mocks__|specs?|fixtures?|mocks|examples?|bench(es|marks?)?|samples?` +
 		`|demos?|e2e)/|(^|/)(tests?|mock|bench)_[^/]*$|[_.-](tests?|spec|mocks?|bench)\.[^/]*$|(?-i:(Tests?|Spec)\.[^/]*$)`)},
-	{40, "vendored", regexp.MustCompile(`(?i)(^|/)(vendor|third[_-]?party|node_modules|bower_components|(site|dist)-packages|godeps|pods|external|\.?venv)/`)},
-	{25, "generated", regexp.MustCompile(`(?i)(generated|[._]gen\.|\.pb\.|_pb2\.|\.min\.|bundle\.)[^/]*$`)},
-	{10, "internal", regexp.MustCompile(`(^|/)(_?internal|private|detail)/`)},
-	{12, "prose", regexp.MustCompile(`(?i)\.(md|markdown|rst|txt|adoc|asciidoc|org|html|htm|tex|pod|rdoc|textile)$`)},
+	{40, "vendored", lazily(`(?i)(^|/)(vendor|third[_-]?party|node_modules|bower_components|(site|dist)-packages|godeps|pods|external|\.?venv)/`)},
+	{25, "generated", lazily(`(?i)(generated|[._]gen\.|\.pb\.|_pb2\.|\.min\.|bundle\.)[^/]*$`)},
+	{10, "internal", lazily(`(^|/)(_?internal|private|detail)/`)},
+	{12, "prose", lazily(`(?i)\.(md|markdown|rst|txt|adoc|asciidoc|org|html|htm|tex|pod|rdoc|textile)$`)},
 }
 
 // A question is the pattern of search_content as it is looked for. The search finds its needle, and weigh says which of the lines count.
@@ -55,13 +55,13 @@ type question struct {
 	ofTests bool     // it speaks of tests, which then come as early as others
 }
 
-var speaksOfTests = regexp.MustCompile(`(?i)test|example|bench|mock|fixture|fuzz`)
+var speaksOfTests = lazily(`(?i)test|example|bench|mock|fixture|fuzz`)
 
 // asText makes the question for a text. Of a qualified name (http.Server, Foo::bar) the definition of the last part counts too, where
 // the rest names its owner: the file, the directory, or a word before it. The name of a file (server.go) is not a qualified name.
 func asText(text string, caseCounts bool) question {
-	q := question{text: text, needle: text, exact: caseCounts, ofTests: speaksOfTests.MatchString(text)}
-	if qualified.MatchString(text) && !fileName.MatchString(text) {
+	q := question{text: text, needle: text, exact: caseCounts, ofTests: speaksOfTests().MatchString(text)}
+	if qualified().MatchString(text) && !fileName().MatchString(text) {
 		parts := namesIn(text)
 		q.needle, q.owners = parts[len(parts)-1], parts[:len(parts)-1]
 	}
@@ -69,14 +69,14 @@ func asText(text string, caseCounts bool) question {
 }
 
 var (
-	qualified = regexp.MustCompile(`^[\pL_][\pL\p{Nd}_]*((::|->|[.#/])[\pL_][\pL\p{Nd}_]*)+$`)
-	fileName  = regexp.MustCompile(`\.(go|py|[cm]?jsx?|tsx?|rs|[ch](pp|xx|c|h)?|java|kts?|rb|php|cs|swift|scala|mm?|lua|p[lm]|ba?sh|sql|md|rst|txt|json5?|ya?ml` +
+	qualified = lazily(`^[\pL_][\pL\p{Nd}_]*((::|->|[.#/])[\pL_][\pL\p{Nd}_]*)+$`)
+	fileName  = lazily(`\.(go|py|[cm]?jsx?|tsx?|rs|[ch](pp|xx|c|h)?|java|kts?|rb|php|cs|swift|scala|mm?|lua|p[lm]|ba?sh|sql|md|rst|txt|json5?|ya?ml` +
 		`|toml|ini|cfg|conf|xml|html?|s?css|vue|proto|mod|sum|lock|env|csv|log|asm|exs?|hs|mli?|clj|el|vim|dart|zig)$`)
 )
 
 // asWords makes the question for the lines that have all words of a text, in any order. ok is false if there are not several.
 func asWords(text string, caseCounts bool) (q question, ok bool) {
-	q = question{text: text, words: strings.Fields(text), exact: caseCounts, ofTests: speaksOfTests.MatchString(text)}
+	q = question{text: text, words: strings.Fields(text), exact: caseCounts, ofTests: speaksOfTests().MatchString(text)}
 	if len(q.words) < 2 {
 		return q, false
 	}
@@ -219,7 +219,7 @@ func (r *ranking) fileOf(name string) (f rankedFile) {
 	}
 	f.loss = deeper * min(strings.Count(name, "/"), 8)
 	for _, l := range lesser {
-		if !(l.reason == "test" && r.ofTests) && l.path.MatchString(name) {
+		if !(l.reason == "test" && r.ofTests) && l.path().MatchString(name) {
 			f.loss += l.points
 			f.later = append(f.later, l.reason)
 			f.prose = f.prose || l.reason == "prose"
@@ -366,7 +366,7 @@ var (
 		if not exists`)
 	statements = set(`if else elif for foreach while until switch match case when return throw raise yield await go defer new delete in not
 		and or is import from using use include require print assert with catch do goto typeof sizeof unless then select echo`)
-	comment = regexp.MustCompile(`^(//|/\*|\* |\*/|\*$|--|;|#!|# |"""|\x27\x27\x27|<!--|%[^m])`)
+	comment = lazily(`^(//|/\*|\* |\*/|\*$|--|;|#!|# |"""|\x27\x27\x27|<!--|%[^m])`)
 )
 
 func set(words string) map[string]bool {
@@ -383,7 +383,7 @@ var behindKeyword = shape(`^(\([^)]*\)\s*|[\pL\p{Nd}_.:#/]*[.:#·])?[{\[]?\s*(NA
 // shapes are those of other lines that declare a name, each with its points and the name as its group. The first that matches holds.
 var shapes = []struct {
 	points int
-	line   *regexp.Regexp
+	line   func() *regexp.Regexp
 }{
 	{defines, shape(`^\} (NAMES);`)},                                                        // typedef struct { … } X;
 	{defines, shape(`^\s*TYPES(?:NAME::)*(NAME)(?:<[^>]*>)?\(.*\{$`)},                       // void B::X(int a) {
@@ -398,10 +398,15 @@ var shapes = []struct {
 	{member, shape(`^SHALLOW(NAME)(?:,.*|\s*//.*|\s+[\pL_*\[&].*)?$`)}, // an enumerator, or a field and its type
 }
 
-// shape compiles the shape of a line. Words in capitals stand for parts that many languages have.
-func shape(line string) *regexp.Regexp {
+// lazily compiles expr at its first use. All of them would take 6 ms of each start.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// shape compiles the shape of a line at its first use. Words in capitals stand for parts that many languages have.
+func shape(line string) func() *regexp.Regexp {
 	const name = `[\pL_][\pL\p{Nd}_]*`
-	return regexp.MustCompile(strings.NewReplacer("NAMES", name+`(?:, `+name+`)*`, "NAME", name, "SHALLOW", `(?:\t| {1,4})`,
+	return lazily(strings.NewReplacer("NAMES", name+`(?:, `+name+`)*`, "NAME", name, "SHALLOW", `(?:\t| {1,4})`,
 		"TYPES", `(?:(?:[\pL\p{Nd}_*&<>,\[\]?~]|::)+[\s*&]+)+`, "GIVEN", `(?:=(?:[^=>]|$)|:(?:[^:]|$)|:: |\?=)`).Replace(line))
 }
 
@@ -411,11 +416,11 @@ func declared(text string) (points, from, to int) {
 	line := strings.TrimLeft(text, " \t")
 	first, _, _ := strings.Cut(line, " ")
 	first, _, _ = strings.Cut(first, "(")
-	if statements[first] || comment.MatchString(line) && !strings.HasPrefix(line, "# define ") {
+	if statements[first] || comment().MatchString(line) && !strings.HasPrefix(line, "# define ") {
 		return 0, 0, 0
 	}
 	if rest, ok := afterKeyword(line); ok {
-		if at := behindKeyword.FindStringSubmatchIndex(rest); at != nil {
+		if at := behindKeyword().FindStringSubmatchIndex(rest); at != nil {
 			if points = defines; at[2] >= 0 {
 				points = owns
 			}
@@ -423,7 +428,7 @@ func declared(text string) (points, from, to int) {
 		}
 	}
 	for _, s := range shapes {
-		if at := s.line.FindStringSubmatchIndex(text); at != nil {
+		if at := s.line().FindStringSubmatchIndex(text); at != nil {
 			return s.points, at[2], at[3]
 		}
 	}

@@ -64,7 +64,7 @@ func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, 
 		return c.counted(ctx, a)
 	}
 	if a.Regex {
-		return c.ranked(ctx, a, question{text: a.Pattern, exact: true, ofTests: speaksOfTests.MatchString(a.Pattern)}, "regex")
+		return c.ranked(ctx, a, question{text: a.Pattern, exact: true, ofTests: speaksOfTests().MatchString(a.Pattern)}, "regex")
 	}
 	out, err := c.ranked(ctx, a, asText(a.Pattern, a.Case), "text")
 	if err != nil || out.Files+len(out.Binary) > 0 {
