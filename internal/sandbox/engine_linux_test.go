@@ -21,6 +21,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -63,8 +64,21 @@ func (b *boxed) open() {
 	}
 }
 
-func caller() *engine.Call {
-	return &engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"}
+// do has run work with a call of the engine; a refusal is an error.
+func (b *boxed) do(run func(c *engine.Call) error) (err error) {
+	var refused *engine.Refusal
+	c := &engine.Call{Principal: "p", Session: "s", Tool: "test"}
+	_, err = engine.Do(always, b.Engine, c, engine.Operation[any, *dialect.Object]{
+		Changes: true,
+		Run:     func(context.Context, any) (*dialect.Object, error) { return &dialect.Object{}, run(c) },
+		Refuse: func(_ context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
+			refused = no
+			return &dialect.Object{}, string(no.Code)
+		}})
+	if refused != nil {
+		err = refused
+	}
+	return err
 }
 
 // looks is the tree as text, without the trash, and what of ours is left in it.
@@ -107,13 +121,17 @@ type frame struct {
 }
 
 func undo(b *boxed) error {
-	_, err := caller().Undo(always, engine.RestoreOptions{})
-	return err
+	return b.do(func(c *engine.Call) error {
+		_, err := c.Undo(always, engine.RestoreOptions{})
+		return err
+	})
 }
 
 func redo(b *boxed) error {
-	_, err := caller().Redo(always, engine.RestoreOptions{})
-	return err
+	return b.do(func(c *engine.Call) error {
+		_, err := c.Redo(always, engine.RestoreOptions{})
+		return err
+	})
 }
 
 func files(pairs ...string) func(*boxed) error {
@@ -128,14 +146,18 @@ func files(pairs ...string) func(*boxed) error {
 }
 
 func (b *boxed) put(name, text string) error {
-	_, _, err := caller().Write(always, engine.WriteArgs{Path: b.ws + "/" + name, Raw: []byte(text),
-		Rules: engine.Rules{Parents: true, Meant: true}})
-	return err
+	return b.do(func(c *engine.Call) error {
+		_, _, err := c.Write(always, engine.WriteArgs{Path: b.ws + "/" + name, Raw: []byte(text),
+			Rules: engine.Rules{Parents: true, Meant: true}})
+		return err
+	})
 }
 
 func (b *boxed) remove(name string) error {
-	_, err := caller().Delete(always, b.ws+"/"+name, engine.DeleteOptions{Recursive: true})
-	return err
+	return b.do(func(c *engine.Call) error {
+		_, err := c.Delete(always, b.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+		return err
+	})
 }
 
 func then(all ...func(*boxed) error) func(*boxed) error {
@@ -158,36 +180,52 @@ var changes = map[string]frame{
 	"write new": {someFiles, func(b *boxed) error { return b.put("x/y/new", "new\n") }, nil},
 	"replace":   {someFiles, func(b *boxed) error { return b.put("f", strings.Repeat("new\n", 200)) }, nil},
 	"append": {someFiles, func(b *boxed) error {
-		_, err := caller().Append(always, b.ws+"/f", []byte("more\n"), engine.Rules{})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Append(always, b.ws+"/f", []byte("more\n"), engine.Rules{})
+			return err
+		})
 	}, nil},
 	"append in place": {someFiles, func(b *boxed) error {
-		_, err := caller().Append(always, b.ws+"/big", []byte("more\n"), engine.Rules{})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Append(always, b.ws+"/big", []byte("more\n"), engine.Rules{})
+			return err
+		})
 	}, nil},
 	"edit": {someFiles, func(b *boxed) error {
-		_, _, err := caller().Edit(always, engine.EditArgs{Path: b.ws + "/f", Edits: []edit.Edit{{Old: "old", New: "new"}}})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, _, err := c.Edit(always, engine.EditArgs{Path: b.ws + "/f", Edits: []edit.Edit{{Old: "old", New: "new"}}})
+			return err
+		})
 	}, nil},
 	"mkdir": {someFiles, func(b *boxed) error {
-		_, err := caller().Mkdir(always, engine.MkdirArgs{Path: b.ws + "/x/y/z", Rules: engine.Rules{Parents: true}})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Mkdir(always, engine.MkdirArgs{Path: b.ws + "/x/y/z", Rules: engine.Rules{Parents: true}})
+			return err
+		})
 	}, nil},
 	"move a file over another": {someFiles, func(b *boxed) error {
-		_, err := caller().Move(always, engine.MoveArgs{From: b.ws + "/f", To: b.ws + "/d/a", Overwrite: true})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Move(always, engine.MoveArgs{From: b.ws + "/f", To: b.ws + "/d/a", Overwrite: true})
+			return err
+		})
 	}, nil},
 	"move a tree": {someFiles, func(b *boxed) error {
-		_, err := caller().Move(always, engine.MoveArgs{From: b.ws + "/d", To: b.ws + "/x/d", Rules: engine.Rules{Parents: true}})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Move(always, engine.MoveArgs{From: b.ws + "/d", To: b.ws + "/x/d", Rules: engine.Rules{Parents: true}})
+			return err
+		})
 	}, nil},
 	"copy a large file": {someFiles, func(b *boxed) error {
-		_, err := caller().Copy(always, engine.CopyArgs{From: b.ws + "/big", To: b.ws + "/copy"})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Copy(always, engine.CopyArgs{From: b.ws + "/big", To: b.ws + "/copy"})
+			return err
+		})
 	}, nil},
 	"copy a tree": {someFiles, func(b *boxed) error {
-		_, err := caller().Copy(always, engine.CopyArgs{From: b.ws + "/d", To: b.ws + "/e", Recursive: true})
-		return err
+		return b.do(func(c *engine.Call) error {
+			_, err := c.Copy(always, engine.CopyArgs{From: b.ws + "/d", To: b.ws + "/e", Recursive: true})
+			return err
+		})
 	}, nil},
 	"delete a file":       {someFiles, func(b *boxed) error { return b.remove("f") }, nil},
 	"delete a link":       {someFiles, func(b *boxed) error { return b.remove("link") }, nil},
@@ -201,12 +239,14 @@ var changes = map[string]frame{
 		undo, redo},
 	"redo": {then(someFiles, func(b *boxed) error { return b.put("x/new", "new\n") }, undo), redo, undo},
 	"out of the trash": {then(someFiles, func(b *boxed) error { return b.remove("d") }), func(b *boxed) error {
-		page, err := caller().Trash(always, checkpoint.TrashFilter{})
-		if err != nil || len(page.Entries) == 0 {
-			return fmt.Errorf("no entry: %w", err)
-		}
-		_, err = caller().Untrash(always, page.Entries[0].ID, false)
-		return err
+		return b.do(func(c *engine.Call) error {
+			page, err := c.Trash(always, checkpoint.TrashFilter{})
+			if err != nil || len(page.Entries) == 0 {
+				return fmt.Errorf("no entry: %w", err)
+			}
+			_, err = c.Untrash(always, page.Entries[0].ID, false)
+			return err
+		})
 	}, undo},
 }
 
@@ -267,7 +307,11 @@ func (b *boxed) killed(f *frame, n int, after bool, old, done string) (cut bool,
 	}
 	cut = now != old && now != done || litter != nil
 	if !b.alone {
-		if _, err := caller().List(always, b.ws); err != nil { // whatever call is the next one
+		err := b.do(func(c *engine.Call) error { // whatever call is the next one
+			_, err := c.List(always, b.ws)
+			return err
+		})
+		if err != nil {
 			return cut, fmt.Errorf("the next call: %w", err)
 		}
 	}
