@@ -632,8 +632,8 @@ func optionError(cc *cobra.Command, err error) error {
 	return misuse(hint, "%s: %v", path, err)
 }
 
-const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-fs help TOOL explains a tool
-  Environment: MOLTIS_CONFIG, MOLTIS_DATA_DIR, NO_COLOR. Exit: 1 refused, 2 misuse, 3 host broken.`
+const overview = `COMMAND --help explains one, with examples; help TOOL explains a tool
+  Environment: MOLTIS_CONFIG, MOLTIS_DATA_DIR. Exit: 1 refused, 2 misuse, 3 broken`
 
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
