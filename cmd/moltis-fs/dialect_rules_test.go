@@ -64,6 +64,8 @@ var ruled = []struct {
 	{0, "capability", "filesystem.write", `{"path":"R/one.png","content":"iVBORw0KGgo=","encoding":"binary"}`, true},
 	{0, "capability", "filesystem.edit", `{"path":"R/one.png","find":"PNG","replace":"GIF"}`, false},
 	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/one.png","content":"text"}`, false},
+	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/one.png","content":""}`, false},
+	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/n.ipynb","content":"text"}`, false},
 	{0, "jettson", "jettson_files_write", `{"path":"one.png","content":"text"}`, true},
 	{0, "jsfs", "run_js", `{"code":"await fs.writeFile('one.png', 'text')"}`, true},
 
