@@ -50,22 +50,6 @@ func TestListNamesNothingDenied(t *testing.T) {
 	}
 }
 
-// A row whose old content the store does not hold says so, as the change's own result did.
-func TestListTellsWhatIsNotStored(t *testing.T) {
-	s, root := suite(t, func(c *config.FS) {
-		c.CheckpointBeforeMutation = true
-		c.Checkpoint.MaxFileBytes = 10
-	}, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
-	for _, content := range []string{"longer than ten bytes", "short"} {
-		does(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content})
-	}
-	p := call(t, s, "checkpoints_list", map[string]any{})
-	list, ok := p.(*tools.Checkpoints)
-	if !ok || list.Count != 2 || list.Checkpoints[0].NotStored != "too_large" || list.Checkpoints[1].NotStored != "" || strings.Count(p.Text(), "too_large") != 1 {
-		t.Errorf("%+v\n%s", p, p.Text())
-	}
-}
-
 // TestListKeepsALineEach: the name of a checkpoint's tool may come from an imported folder.
 func TestListKeepsALineEach(t *testing.T) {
 	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
@@ -74,23 +58,13 @@ func TestListKeepsALineEach(t *testing.T) {
 	}
 }
 
-// Some clients show the model the text alone, so what a rewind goes by is in it, and what is listed by no tool's name is found by its reason.
+// Some clients show the model the text alone, so what a rewind goes by is in it.
 func TestListTextHasTheMarks(t *testing.T) {
 	p := &tools.Checkpoints{Count: 2, Checkpoints: []tools.CheckpointRow{
 		{ID: "ck-1H0", Reason: "Write", SourcePath: "/w/a", Existed: true, Turn: "t\n1", Label: "before", Pinned: true}, {ID: "ck-2VR", Reason: "external", SourcePath: "/w/b", Existed: true},
 	}}
 	if text := p.Text(); !strings.Contains(text, "/w/a [turn \"t\\n1\", label before, pinned]\n") || !strings.HasSuffix(text, "external /w/b") {
 		t.Errorf("%s", text)
-	}
-	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
-	does(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"})
-	for _, x := range []struct {
-		tool string
-		rows int
-	}{{"Write", 1}, {"write", 1}, {"external", 0}, {"Edit", 0}} {
-		if list, ok := call(t, s, "checkpoints_list", map[string]any{"tool": x.tool}).(*tools.Checkpoints); !ok || list.Count != x.rows {
-			t.Errorf("%s: %+v", x.tool, list)
-		}
 	}
 }
 
@@ -242,40 +216,6 @@ func TestOutsideChangesOfEveryKind(t *testing.T) {
 		} else if now, err := os.Stat(f); err != nil || now.Mode() != was.Mode() || content(t, f) != "2\n" {
 			t.Errorf("%s: it is not back: %v %v\n%s", what, now, err, mustEncode(t, p))
 		}
-	}
-}
-
-// A file in the place of a directory on the way is named, with a call that leaves that path alone.
-func TestRestoreBelowAFile(t *testing.T) {
-	for _, how := range []string{"refuse", "merge", "force"} {
-		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
-		f := write(t, root+"/d/f", "1\n")
-		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
-		must(t, os.RemoveAll(root+"/d"))
-		write(t, root+"/d", "in the way")
-		p := callAs(t, s, "s", "t1", "checkpoint_restore", map[string]any{"turn": "t1", "on_conflict": how})
-		r, ok := p.(*tools.Refusal)
-		if !ok || r.FilePath != f || r.Next == nil || strings.Contains(r.Message, `""`) || !strings.Contains(r.Message, f) {
-			t.Errorf("%s: %s", how, mustEncode(t, p))
-			continue
-		}
-		if p := callAs(t, s, "s", "t1", r.Next.Tool, r.Next.Args); tools.Refused(p) {
-			t.Errorf("%s: the next call: %s", how, mustEncode(t, p))
-		}
-	}
-}
-
-// The oldest time there is is a time.
-func TestSinceEver(t *testing.T) {
-	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
-	call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"})
-	p := call(t, s, "checkpoint_diff", map[string]any{"since": "0001-01-01T00:00:00Z"})
-	if d, ok := p.(*tools.CheckpointDiff); !ok || len(d.Files) != 1 {
-		t.Error(mustEncode(t, p))
-	}
-	p = call(t, s, "checkpoints_list", map[string]any{"until": "0001-01-01T00:00:00Z"})
-	if l, ok := p.(*tools.Checkpoints); !ok || l.Count != 0 {
-		t.Error(mustEncode(t, p))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,143 +22,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/tools"
 )
-
-// The text of an Edit shows the lines that it made where its caller can't know them: when old_string
-// was not found as it was sent, in a preview, and when the result looks odd. The patch has a
-// line of context only where lines were added, or removed.
-func TestEditTellsTheChangeOnce(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, file string
-		args       map[string]any
-		shows      string // in the text, behind its first line
-		patch      []string
-	}{
-		{"exact", "a\nb\nc\nd\n", map[string]any{"old_string": "c", "new_string": "C"}, "", []string{"-c", "+C"}},
-		{"not as sent", "a\n\tb\nc\nd\n", map[string]any{"old_string": "a\n    b", "new_string": "a\n    B"},
-			"     2→\tB", []string{"-\tb", "+\tB"}},
-		{"preview", "a\nb\nc\nd\n", map[string]any{"old_string": "b\n", "new_string": "", "dry_run": true},
-			"     1→a\n     2→c", []string{" a", "-b", " c"}},
-		{"odd", "a\nx = [1]\nc\n", map[string]any{"old_string": "[1]", "new_string": "[1"}, "     2→x = [1\nlook at it again: its [] balanced before and don't now", []string{"-x = [1]", "+x = [1"}},
-		{"at the end", "a\nb\nc", map[string]any{"old_string": "c", "new_string": "C"}, "",
-			[]string{"-c", `\ No newline at end of file`, "+C", `\ No newline at end of file`}},
-		{"before the end", "a\nb\nc\nd", map[string]any{"old_string": "c", "new_string": "C"}, "",
-			[]string{"-c", "+C"}},
-		{"added", "a\nb\nc\nd\n", map[string]any{"old_string": "b\nc", "new_string": "b\nx\nc"}, "", []string{" b", "+x", " c"}},
-	} {
-		s, root := suite(t, nil, tools.Options{})
-		c.args["file_path"] = write(t, root+"/f", c.file)
-		e, ok := call(t, s, "Edit", c.args).(*tools.Edit)
-		if !ok || len(e.Patch) != 1 {
-			t.Errorf("%s: %+v", c.name, e)
-			continue
-		}
-		_, shown, _ := strings.Cut(e.Text(), "\n")
-		if shown != c.shows {
-			t.Errorf("%s: shows %q, want %q", c.name, shown, c.shows)
-		}
-		h, lines := e.Patch[0], strings.Split(strings.TrimSuffix(c.file, "\n"), "\n")
-		if strings.Join(h.Lines, "\n") != strings.Join(c.patch, "\n") || lines[h.OldStart-1] != h.Lines[0][1:] || h.OldLines > len(lines) {
-			t.Errorf("%s: patch %+v, want %q", c.name, h, c.patch)
-		}
-	}
-}
-
-// TestHashOfAnEditWhereAsked: an edit tells the hash of what it made to a call that works with hashes.
-func TestHashOfAnEditWhereAsked(t *testing.T) {
-	t.Parallel()
-	s, root := suite(t, nil, tools.Options{})
-	f := root + "/a.txt"
-	wrote := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": f, "content": "one\n"}))
-	edits := map[string]any{"Edit": map[string]any{"old_string": "one", "new_string": "two"},
-		"MultiEdit": map[string]any{"edits": []any{map[string]any{"old_string": "two", "new_string": "one"}}}}
-	hash := wrote["sha256"]
-	for _, tool := range []string{"Edit", "MultiEdit", "Edit"} {
-		args := maps.Clone(edits[tool].(map[string]any))
-		args["file_path"], args["expected_hash"] = f, hash
-		got := payloadMap(t, call(t, s, tool, args))
-		if hash = got["sha256"]; hash == nil {
-			t.Fatalf("%s: %v", tool, got)
-		}
-	}
-	got := payloadMap(t, call(t, s, "MultiEdit", map[string]any{"file_path": f, "edits": edits["MultiEdit"].(map[string]any)["edits"]}))
-	if got["kind"] != "multi_edit" || got["sha256"] != nil {
-		t.Errorf("%v", got)
-	}
-}
-
-// TestOneWarning: what looks broken, and a name that is there in other letters, is done and warned of.
-func TestOneWarning(t *testing.T) {
-	t.Parallel()
-	s, root := suite(t, nil, tools.Options{})
-	write(t, root+"/Makefile", "all: a\n\tcc a\n\tld a\n\trm a\n")
-	write(t, root+"/Read.me", "x\n")
-	write(t, root+"/a.txt", "one\ntwo\nthree\n")
-	for _, c := range []struct {
-		tool string
-		args map[string]any
-		want string
-	}{
-		{"Edit", map[string]any{"file_path": root + "/Makefile", "old_string": "\tcc a", "new_string": "    cc b"}, "indented with blanks"},
-		{"Write", map[string]any{"file_path": root + "/READ.ME", "content": "x\n"}, "Read.me"},
-		{"Edit", map[string]any{"file_path": root + "/makefile", "old_string": "", "new_string": "x\n"}, "Makefile"},
-		{"Write", map[string]any{"file_path": root + "/a.txt", "content": "one\ntwo\n3"}, "line break"},
-		{"Write", map[string]any{"file_path": root + "/b.txt", "content": "one"}, ""},
-	} {
-		got := payloadMap(t, call(t, s, c.tool, c.args))
-		warning, _ := got["warning"].(string)
-		if (warning == "") != (c.want == "") || !strings.Contains(warning, c.want) || got["error"] != nil || len(warning) > 120 {
-			t.Errorf("%s %v: %q (%v)", c.tool, c.args, warning, got["error"])
-		}
-	}
-}
-
-// TestTextOfAnotherFile: a text that stands in one other file that the session has read is answered
-// with the edit of that file. What was not read, has changed, or may not be read is not looked at.
-func TestTextOfAnotherFile(t *testing.T) {
-	t.Parallel()
-	const old = "def handle(request, queue):\n    return queue.take(request)"
-	edit := func(s *tools.Suite, path string) map[string]any {
-		return payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": path, "old_string": old, "new_string": old + "  # once"}))
-	}
-	for name, c := range map[string]struct {
-		read, change []string
-		here         string
-		next         bool
-		readings     int
-	}{
-		"read":            {read: []string{"b.py"}, next: true},
-		"not read":        {},
-		"two have it":     {read: []string{"b.py", "c.py"}},
-		"changed since":   {read: []string{"b.py"}, change: []string{"b.py"}},
-		"something alike": {read: []string{"b.py"}, here: "def handlee(request, queue):\n    return queue.take(request)\n", readings: 2},
-	} {
-		s, root := suite(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }, tools.Options{})
-		write(t, root+"/a.py", c.here+"x = 1\n")
-		for _, f := range []string{"b.py", "c.py"} {
-			write(t, root+"/"+f, "import y\n\n"+old+"\n")
-		}
-		for _, f := range append(c.read, "a.py") {
-			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
-		}
-		for _, f := range c.change {
-			write(t, root+"/"+f, "import z\n\n"+old+"\n")
-		}
-		got := edit(s, root+"/a.py")
-		next, _ := got["next"].(map[string]any)
-		if c.next != (next["tool"] == "Edit") || c.next != (got["in"] != nil) {
-			t.Errorf("%s: %v", name, got)
-		}
-		if readings, _ := got["readings"].([]any); len(readings) != c.readings {
-			t.Errorf("%s: %v", name, got)
-		}
-		if c.next {
-			if done := payloadMap(t, call(t, s, "Edit", next["args"].(map[string]any))); done["file_path"] != root+"/b.py" || done["error"] != nil {
-				t.Errorf("%s: %v", name, done)
-			}
-		}
-	}
-}
 
 // TestNextOfWhatRunsCode: a repaired edit of a file that runs code later is offered with the word that
 // it is asked about; that of another file without.
@@ -240,40 +102,6 @@ func TestRefusalsStaySmall(t *testing.T) {
 	}
 }
 
-// TestAlikeHereOrExactThere: a line that is nearly what is sent, in the file that was named, and the text itself in
-// another file that was read, are two readings. Neither is sent by itself.
-func TestAlikeHereOrExactThere(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ here, there, old, new string }{
-		{"{\n  \"name\": \"a\",\n  \"version\": \"1.2.3\"\n}\n", "{\n  \"name\": \"b\",\n  \"version\": \"1.2.4\"\n}\n", `"version": "1.2.4"`, `"version": "1.3.0"`},
-		{"version = 1.2.3\nname = a\n", "version = 1.2.4\nname = b\n", "version = 1.2.4", "version = 1.3.0"},
-		{"请注意，先备份数据库\n", "请注意,先备份数据库\n", "请注意,先备份数据库", "请注意,先停止服务"},
-		{"# note: see the table below\n", "// note: see the table below\n", "// note: see the table below", "// note: see the list below"},
-	} {
-		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
-		write(t, root+"/a.txt", c.here)
-		write(t, root+"/b.txt", c.there)
-		for _, f := range []string{"b.txt", "a.txt"} {
-			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
-		}
-		got := payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": c.old, "new_string": c.new}))
-		readings, _ := got["readings"].([]any)
-		if len(readings) != 2 || got["next"] != nil {
-			t.Errorf("%q: %v", c.old, got)
-			continue
-		}
-		for i, want := range []string{"/a.txt", "/b.txt"} {
-			args := readings[i].(map[string]any)["args"].(map[string]any)
-			if args["file_path"] != root+want {
-				t.Errorf("%q: reading %d is of %v", c.old, i, args["file_path"])
-			}
-			if done := payloadMap(t, call(t, s, "Edit", args)); done["error"] != nil {
-				t.Errorf("%q: reading %d: %v", c.old, i, done)
-			}
-		}
-	}
-}
-
 // TestNamesThatLookAlike: a new file, or a new directory on the way to it, beside one whose name looks the same is
 // warned of by what finds a file that is asked for.
 func TestNamesThatLookAlike(t *testing.T) {
@@ -299,50 +127,6 @@ func TestNamesThatLookAlike(t *testing.T) {
 		}
 		if other := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": root + "/other.txt", "content": "b\n"})); other["warning"] != nil {
 			t.Errorf("beside %q: %v", there, other)
-		}
-	}
-}
-
-// Of an encoded email and of a notebook another text is shown than the file's, which can be had and edited too.
-func TestEditSaysHowToSeeTheSource(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	mail := write(t, filepath.Join(root, "mail.eml"), "From: a@b.c\nTo: d@e.f\nSubject: =?utf-8?q?Gr=C3=B6=C3=9Fe?=\nContent-Transfer-Encoding: quoted-printable\n\nGr=C3=B6=C3=9Fe der Welt\n")
-	book := write(t, filepath.Join(root, "book.ipynb"), `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"source":["x = 1\n","y = 2"]}]}`)
-	for _, c := range []struct{ file, shown, source, way string }{
-		{mail, "Größe der Welt", "Gr=C3=B6=C3=9Fe der Welt", "render: false"},
-		{book, "x = 1\ny = 2", "y = 2", "NotebookEdit"},
-	} {
-		p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.shown, "new_string": "y"})
-		if p.Kind() != tools.KindUnsupported || !strings.Contains(p.Text(), c.way) {
-			t.Errorf("what is shown: %s: %s", p.Kind(), p.Text())
-		}
-		if p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.source, "new_string": "y"}); p.Kind() != "edit" {
-			t.Errorf("what is in the file: %s: %s", p.Kind(), p.Text())
-		}
-	}
-}
-
-// TestEditOfBadBytes: a replacement character is no byte of the file: Edit says so, and offers no text that is merely alike.
-func TestEditOfBadBytes(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	bad := write(t, filepath.Join(root, "bad.txt"), "good \xff\xfe bad\nand more text\n")
-	for _, c := range []struct {
-		file, old, encoding, kind, says, next string
-	}{
-		{bad, "good \ufffd\ufffd bad", "utf-8", tools.KindNoMatch, "U+FFFD", ""},
-		{bad, "nowhere at all", "utf-8", tools.KindNoMatch, "Read the file", "encoding"},
-	} {
-		args := map[string]any{"file_path": c.file, "old_string": c.old, "new_string": "y"}
-		if c.encoding != "" {
-			args["encoding"] = c.encoding
-		}
-		r, ok := call(t, s, "Edit", args).(*tools.Refusal)
-		if !ok || r.Kind() != c.kind || !strings.Contains(r.Text(), c.says) || r.Next == nil {
-			t.Errorf("%q: %s", c.old, mustEncode(t, r))
-			continue
-		}
-		if _, has := r.Next.Args[c.next]; c.next != "" && !has || c.next == "" && len(r.Next.Args) > 1 {
-			t.Errorf("%q: next is %v", c.old, r.Next)
 		}
 	}
 }
@@ -537,93 +321,6 @@ func TestLineEndsStay(t *testing.T) {
 	}
 }
 
-// TestMustReadAsItIsNow: with must_read_before_write a file that others changed since it was read is not changed, whatever the call quotes. The
-// session's own changes do not make it unread.
-func TestMustReadAsItIsNow(t *testing.T) {
-	s, root := suite(t, mustRead, tools.Options{})
-	file := write(t, filepath.Join(root, "f.txt"), "one\ntwo\nthree\n")
-	call(t, s, "Read", map[string]any{"file_path": file})
-	edits := map[string]map[string]any{
-		"Edit":      {"file_path": file, "old_string": "two", "new_string": "2"},
-		"MultiEdit": {"file_path": file, "edits": []any{map[string]any{"old_string": "two", "new_string": "2"}}},
-		"Write":     {"file_path": file, "content": "one\n2\nthree\n"},
-	}
-	for _, now := range []string{"one\ntwo\nthree\nsomebody's own work\n", "two other words\n"} {
-		for tool, args := range edits {
-			write(t, file, now)
-			if p := call(t, s, tool, args); p.Kind() != tools.KindModified || content(t, file) != now {
-				t.Errorf("%s of what was not read: %s", tool, mustEncode(t, p))
-			}
-		}
-	}
-	call(t, s, "Read", map[string]any{"file_path": file})
-	for _, step := range [][2]string{{"two", "2"}, {"2", "two"}, {"other", "more"}} {
-		does(t, s, "Edit", map[string]any{"file_path": file, "old_string": step[0], "new_string": step[1]})
-	}
-}
-
-// TestEditOfAStaleFile: reads are tracked and no more. An edit goes ahead in a file that others changed only where they did not touch its
-// place, nor made a place of it.
-func TestEditOfAStaleFile(t *testing.T) {
-	const was = "a\ntotal = 0\nb\nc\nd\ntotal = 0\nonce\n"
-	for name, c := range map[string]struct {
-		now, old string
-		goes     bool
-	}{
-		"elsewhere":            {"a\ntotal = 5\nb\nc\nd\ntotal = 0\nonce\n", "once", true},
-		"lines before it":      {"new\nnew\n" + was, "once", true},
-		"the other copy":       {"a\ntotal = 5\nb\nc\nd\ntotal = 0\nonce\n", "total = 0", false},
-		"a copy is made":       {strings.Replace(was, "once", "twice", 1) + "x\ny\nonce\n", "once", false},
-		"in its line":          {strings.Replace(was, "once", "once more", 1), "once", false},
-		"all of it":            {"once upon a time\n", "once", false},
-		"what was never there": {was + "new\n", "new", false},
-	} {
-		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
-		file := write(t, filepath.Join(root, "f.txt"), was)
-		call(t, s, "Read", map[string]any{"file_path": file})
-		write(t, file, c.now)
-		p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": c.old, "new_string": "EDITED"})
-		if c.goes != (p.Kind() == "edit") || !c.goes && (p.Kind() != tools.KindModified || content(t, file) != c.now) {
-			t.Errorf("%s: %s", name, mustEncode(t, p))
-		}
-		if c.goes && !strings.Contains(mustEncode(t, p), "changed_meanwhile") {
-			t.Errorf("%s: nothing is said of what others changed: %s", name, mustEncode(t, p))
-		}
-	}
-}
-
-// TestEditOfUnseenLines: of lines that were not shown, old_string must be exactly what stands there.
-func TestEditOfUnseenLines(t *testing.T) {
-	const text = "one\ntwo\nsay “three”\nfour\nsay “five”\n"
-	for name, c := range map[string]struct {
-		read     map[string]any
-		old, new string
-		refused  bool
-	}{
-		"seen, alike":      {map[string]any{"limit": 3}, `say "three"`, `say "3"`, false},
-		"unseen, exactly":  {map[string]any{"limit": 2}, "say “three”", "say “3”", false},
-		"unseen, alike":    {map[string]any{"limit": 2}, `say "three"`, `say "3"`, true},
-		"partly unseen":    {map[string]any{"limit": 3}, "four\nsay \"five\"", "4\nsay \"5\"", true},
-		"only the changed": {map[string]any{"offset": 4, "limit": 1}, "say \"three\"\nfour", "say \"three\"\n4", false},
-		"added, unseen":    {map[string]any{"limit": 2}, `say "five"`, "say \"five\"\nmore", true},
-		"all":              {map[string]any{}, `say "five"`, `say "5"`, false},
-	} {
-		s, root := suite(t, mustRead, tools.Options{})
-		file := write(t, filepath.Join(root, "f.txt"), text)
-		c.read["file_path"] = file
-		call(t, s, "Read", c.read)
-		edit := map[string]any{"file_path": file, "old_string": c.old, "new_string": c.new}
-		p := call(t, s, "Edit", edit)
-		if c.refused != (p.Kind() == tools.KindMustRead) || c.refused != (content(t, file) == text) {
-			t.Errorf("%s: %s", name, mustEncode(t, p))
-		}
-		if r, ok := p.(*tools.Refusal); ok && c.refused {
-			call(t, s, r.Next.Tool, r.Next.Args)
-			does(t, s, "Edit", edit)
-		}
-	}
-}
-
 const fourCells = `{"cells":[
 {"cell_type":"markdown","id":"c1","metadata":{},"source":["one"]},
 {"cell_type":"code","id":"c2","metadata":{},"execution_count":1,"outputs":[{"output_type":"display_data","data":{"application/x-chart":{}},"metadata":{}}],"source":["two"]},
@@ -632,76 +329,6 @@ const fourCells = `{"cells":[
 `
 
 func mustRead(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }
-
-// A NotebookEdit holds nothing of the cell it takes away: the cell must have been shown, as cells or in the source.
-func TestNotebookEditOfUnseenCells(t *testing.T) {
-	for name, c := range map[string]struct {
-		read   map[string]any // beside the path
-		edit   map[string]any
-		refuse bool
-	}{
-		"replace unseen": {map[string]any{"limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
-		"delete unseen":  {map[string]any{"limit": 1}, map[string]any{"cell_id": "c4", "edit_mode": "delete"}, true},
-		"replace seen":   {map[string]any{"offset": 3, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
-		"insert":         {map[string]any{"limit": 1}, map[string]any{"cell_id": "c3", "edit_mode": "insert", "cell_type": "raw", "new_source": "x"}, false},
-		// Outputs of a cell that were not shown do not matter.
-		"outputs unseen": {map[string]any{"offset": 2, "limit": 1}, map[string]any{"cell_id": "c2", "new_source": "x"}, false},
-		"begun only":     {map[string]any{"offset": 3, "column": 3}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
-		"source seen":    {map[string]any{"encoding": "utf-8", "offset": 4, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
-		"other source":   {map[string]any{"encoding": "utf-8", "offset": 3, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
-		"all":            {map[string]any{}, map[string]any{"cell_id": "c4", "edit_mode": "delete"}, false},
-	} {
-		s, root := suite(t, mustRead, tools.Options{})
-		file := write(t, filepath.Join(root, "n.ipynb"), fourCells)
-		c.read["file_path"], c.edit["notebook_path"] = file, file
-		call(t, s, "Read", c.read)
-		p := call(t, s, "NotebookEdit", c.edit)
-		if c.refuse != (p.Kind() == tools.KindMustRead) || c.refuse != (content(t, file) == fourCells) {
-			t.Errorf("%s: %s", name, mustEncode(t, p))
-		}
-		if r, ok := p.(*tools.Refusal); ok && c.refuse {
-			call(t, s, r.Next.Tool, r.Next.Args)
-			does(t, s, "NotebookEdit", c.edit)
-		}
-	}
-}
-
-// After a NotebookEdit the session knows the cells it knew, in their new places, and the one it wrote.
-func TestNotebookEditKeepsWhatWasSeen(t *testing.T) {
-	s, root := suite(t, mustRead, tools.Options{})
-	file := write(t, filepath.Join(root, "n.ipynb"), fourCells)
-	edit := func(id, mode string) tools.Payload {
-		return call(t, s, "NotebookEdit", map[string]any{"notebook_path": file, "cell_id": id, "edit_mode": mode, "cell_type": "markdown", "new_source": "new"})
-	}
-	call(t, s, "Read", map[string]any{"file_path": file, "limit": 1})
-	call(t, s, "Read", map[string]any{"file_path": file, "offset": 4})
-	for _, step := range []struct {
-		id, mode string
-		refused  bool
-	}{{"c1", "insert", false}, {"c4", "replace", false}, {"c3", "replace", true}, {"c1", "delete", false}, {"c3", "delete", true}, {"c2", "replace", true}, {"c4", "delete", false}} {
-		if p := edit(step.id, step.mode); tools.Refused(p) != step.refused {
-			t.Errorf("%s %s: %s", step.mode, step.id, mustEncode(t, p))
-		}
-	}
-	over := map[string]any{"file_path": file, "content": "{}"} // the cells are: the new one, c2, c3
-	p := call(t, s, "Write", over)
-	r, ok := p.(*tools.Refusal)
-	if !ok || p.Kind() != tools.KindMustRead || !strings.Contains(p.Text(), "1 of the 3 cells (not 2 to 3);") || r.Next == nil || r.Next.Args["offset"] != 2 {
-		t.Errorf("%s", mustEncode(t, p))
-	}
-}
-
-// Where an Edit moved the lines that were seen, reading is offered, and not only to overwrite blindly.
-func TestWriteAfterAnEditThatMovesLines(t *testing.T) {
-	s, root := suite(t, mustRead, tools.Options{})
-	file := write(t, filepath.Join(root, "f.txt"), "a\nb\nc\nd\n")
-	call(t, s, "Read", map[string]any{"file_path": file, "limit": 2})
-	call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "a\n", "new_string": "a\na2\n"})
-	p := call(t, s, "Write", map[string]any{"file_path": file, "content": "x"})
-	if r, ok := p.(*tools.Refusal); !ok || p.Kind() != tools.KindMustRead || r.Next == nil || !strings.Contains(p.Text(), "none of the 5 lines as they are now") {
-		t.Errorf("%s", mustEncode(t, p))
-	}
-}
 
 // TestWriteOverWhatCannotBeShown: bytes that were not shown are not overwritten unasked, though all that can be shown was.
 func TestWriteOverWhatCannotBeShown(t *testing.T) {
@@ -754,27 +381,6 @@ func TestWriteOverWhatCannotBeShown(t *testing.T) {
 		}
 		over["acknowledge"] = true
 		does(t, s, "Write", over)
-	}
-}
-
-// A hint speaks of fields by their names. Who gets text alone finds them there, each once.
-func TestHintsNameWhatTheTextHas(t *testing.T) {
-	t.Parallel()
-	s, root := suite(t, nil, tools.Options{})
-	f := write(t, root+"/f", "x a x\nfunc main() {\n\tcall(one, two, three)\n}\n")
-	for _, c := range []struct {
-		tool string
-		args map[string]any
-		name string
-	}{
-		{"Edit", map[string]any{"old_string": "x", "new_string": "y"}, "contexts"},
-		{"Edit", map[string]any{"old_string": "func main() {\n\tfall(one, 2, three)\n}\n", "new_string": "y"}, "resend"},
-	} {
-		c.args["file_path"] = f
-		p := call(t, s, c.tool, c.args)
-		if hint := p.(*tools.Refusal).Hint; !strings.Contains(hint, c.name) || strings.Count(p.Text(), c.name+", ") != 1 {
-			t.Errorf("%s %v: hint %q\n%s", c.tool, c.args, hint, p.Text())
-		}
 	}
 }
 

@@ -326,31 +326,6 @@ func TestNamesOfHistoryAreBounded(t *testing.T) {
 	}
 }
 
-// null is no value for what is required, and no hash is an empty one.
-func TestNullIsNoValue(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	f := write(t, root+"/f", "one\n")
-	for _, c := range []struct {
-		tool string
-		args map[string]any
-	}{
-		{"Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": nil}},
-		{"Edit", map[string]any{"file_path": root + "/g", "old_string": nil, "new_string": "x"}},
-		{"Write", map[string]any{"file_path": root + "/g", "content": nil}},
-		{"Read", map[string]any{"file_path": nil}},
-		{"Grep", map[string]any{"pattern": nil}},
-		{"MultiEdit", map[string]any{"file_path": f, "edits": nil}},
-		{"MultiEdit", map[string]any{"file_path": f, "edits": []any{nil}}},
-		{"Write", map[string]any{"file_path": f, "content": "x", "expected_hash": ""}},
-		{"Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "x", "expected_hash": "abc"}},
-	} {
-		if p := call(t, s, c.tool, c.args); p.Kind() != tools.KindBadRequest {
-			t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
-		}
-	}
-	has(t, f, "one\n")
-}
-
 func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
 	t.Helper()
 	s, root := suite(t, func(fs *config.FS) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/acp"
 	"moltisfs/internal/dialect/jsfs"
@@ -63,6 +64,8 @@ var ruled = []struct {
 	{0, "capability", "filesystem.write", `{"path":"R/one.png","content":"iVBORw0KGgo=","encoding":"binary"}`, true},
 	{0, "capability", "filesystem.edit", `{"path":"R/one.png","find":"PNG","replace":"GIF"}`, false},
 	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/one.png","content":"text"}`, false},
+	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/one.png","content":""}`, false},
+	{0, "acp", acp.Write, `{"sessionId":"s","path":"R/n.ipynb","content":"text"}`, false},
 	{0, "jettson", "jettson_files_write", `{"path":"one.png","content":"text"}`, true},
 	{0, "jsfs", "run_js", `{"code":"await fs.writeFile('one.png', 'text')"}`, true},
 
@@ -118,48 +121,44 @@ type answerer interface {
 	Call(context.Context, dialect.Call) (dialect.Answer, error)
 }
 
+// dialectsOver opens an engine over a fresh tree with files. by gives a dialect over it by its name.
+func dialectsOver(t *testing.T, files map[string]string, who approval.Approver, set func(*config.FS)) (root, data string, by func(name string) answerer) {
+	t.Helper()
+	root, data = realDir(t), filepath.Join(t.TempDir(), "data")
+	for name, text := range files {
+		laid(t, filepath.Join(root, name), text)
+	}
+	cfg := config.Default()
+	fs := &cfg.Tools.FS
+	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval, fs.CheckpointBeforeMutation = root, []string{root + "/**"}, false, true
+	set(fs)
+	e, err := engine.Open(cfg, engine.Host{DataDir: data, Approver: who})
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	return root, data, func(name string) answerer {
+		switch name {
+		case "acp":
+			return acp.Over(e, cfg.Tools.ACP)
+		case jsfs.Name:
+			return jsfs.Over(e, jsfs.Options{Config: config.JS{Filesystem: true, Time: config.Duration(time.Minute),
+				Memory: 64 << 20}, Worker: []string{binary(t), "js-worker"}})
+		}
+		i := slices.IndexFunc(dialects(), func(one offered) bool { return one.name == name })
+		d, err := dialects()[i].over(e, cfg, nil)
+		must(t, err)
+		return d
+	}
+}
+
 // ruledBy gives the dialect of a name, over an engine with max_write_bytes = limit, and the root of a tree of its own.
 func ruledBy(t *testing.T, name string, limit int64) (_ answerer, root string) {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p, text := range map[string]string{
+	root, _, by := dialectsOver(t, map[string]string{
 		"a": "0123456789\n", "big": strings.Repeat("b", 38) + "BB", "one.png": "\x89PNG\r\n\x1a\n\x00\x00",
 		"n.ipynb": `{"cells":[{"cell_type":"code","id":"c1","metadata":{},"outputs":[],"source":"1"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
 		"code.go": "package p\n\nfunc f() {\n\ta()\n\tb()\n\tc()\n\td()\n}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(root, p), []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cfg := config.Default()
-	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
-	cfg.Tools.FS.CheckpointBeforeMutation, cfg.Tools.FS.MaxWriteBytes = true, limit
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: yes{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	switch name {
-	case "acp":
-		return acp.Over(e, cfg.Tools.ACP), root
-	case jsfs.Name:
-		return jsfs.Over(e, jsfs.Options{Config: config.JS{Filesystem: true, Time: config.Duration(time.Minute),
-			Memory: 64 << 20}, Worker: []string{binary(t), "js-worker"}}), root
-	}
-	for _, one := range dialects() {
-		if one.name == name {
-			d, err := one.over(e, cfg, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d, root
-		}
-	}
-	t.Fatalf("there is no dialect %s", name)
-	return nil, ""
+	}, approval.Yes("config"), func(fs *config.FS) { fs.MaxWriteBytes = limit })
+	return by(name), root
 }
 
 // answered is the JSON of the answer of a call.

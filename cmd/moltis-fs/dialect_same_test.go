@@ -8,12 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/jsfs"
-	"moltisfs/internal/engine"
 )
 
 // same is one operation under the names of each dialect that has it. R is the root.
@@ -106,39 +105,20 @@ var (
 // and contents, and what the audit log says.
 func leftBy(t *testing.T, name, tool, args string) string {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	for p, text := range map[string]string{"a": "one\n", "dir/c": "c", "secret/b": "b"} {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o700))
-		must(t, os.WriteFile(filepath.Join(root, p), []byte(text), 0o640))
-	}
+	root, data, by := dialectsOver(t, map[string]string{"a": "one\n", "dir/c": "c", "secret/b": "b"}, approval.Yes("config"), func(fs *config.FS) {
+		fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"}
+	})
 	for p, to := range map[string]string{"link": "a", "out": "secret/b"} {
 		must(t, os.Symlink(to, filepath.Join(root, p)))
 	}
-	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
-	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
-	cfg.Tools.FS.DenyPaths, cfg.Tools.FS.RequireApproval = []string{root + "/secret/**"}, false
-	cfg.Tools.FS.CheckpointBeforeMutation = true
-	e, err := engine.Open(cfg, engine.Host{DataDir: data, Approver: yes{}})
-	must(t, err)
-	defer e.Close()
-	var d dialect.Dialect = jsfs.Over(e, jsfs.Options{Config: config.JS{Filesystem: true, Time: config.Duration(time.Minute),
-		Memory: 64 << 20}, Worker: []string{binary(t), "js-worker"}})
-	for _, one := range dialects() {
-		if one.name == name && name != jsfs.Name {
-			if d, err = one.over(e, cfg, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var refused bool
-	a, err := d.Call(t.Context(), dialect.Call{Session: "s", Tool: tool,
+	a, err := by(name).Call(t.Context(), dialect.Call{Session: "s", Tool: tool,
 		Args: json.RawMessage(strings.ReplaceAll(args, `"R`, `"`+root))})
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, args, err)
 	}
+	refused := a.Refused()
 	var out strings.Builder
-	if refused = a.Refused(); name == jsfs.Name { // the call is the script's
+	if name == jsfs.Name { // the call is the script's
 		said, err := a.JSON(false)
 		if err != nil || refused {
 			t.Fatalf("%s, %v", said, err)

@@ -16,7 +16,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/engine"
 )
 
 // protectedNames are protected names, some of each class.
@@ -50,42 +49,20 @@ var changing = map[string][][2]string{
 // protectedTree is a tree whose protected names are there, or not yet; its engine; and how to call it.
 func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*config.FS)) (root string, call func(by, tool, args string) dialect.Answer) {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	write := func(name, text string) {
-		p := filepath.Join(root, name)
-		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
-		must(t, os.WriteFile(p, []byte(text), 0o600))
+	files := map[string]string{"a": "one\n", ".git/HEAD": "ref: refs/heads/main\n"}
+	for _, name := range protectedNames {
+		if there {
+			files[name] = "old\n"
+		}
 	}
-	write("a", "one\n")
+	files[".git/config"] = "[core]\n\thooksPath = githooks\n"
+	root, _, by := dialectsOver(t, files, who, set)
 	for _, name := range protectedNames {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
-		if there {
-			write(name, "old\n")
-		}
-	}
-	write(".git/HEAD", "ref: refs/heads/main\n")
-	write(".git/config", "[core]\n\thooksPath = githooks\n")
-	cfg := config.Default()
-	fs := &cfg.Tools.FS
-	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-	set(fs)
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: who})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	by := map[string]dialect.Dialect{}
-	for _, one := range dialects() {
-		d, err := one.over(e, cfg, nil)
-		must(t, err)
-		by[one.name] = d
 	}
 	return root, func(name, tool, args string) dialect.Answer {
 		args = strings.ReplaceAll(args, `"R`, `"`+root)
-		a, err := by[name].Call(t.Context(), dialect.Call{Session: "s", Tool: tool, Args: json.RawMessage(args)})
+		a, err := by(name).Call(t.Context(), dialect.Call{Session: "s", Tool: tool, Args: json.RawMessage(args)})
 		if err != nil {
 			t.Fatalf("%s %s: %v", tool, args, err)
 		}

@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,40 +26,20 @@ func TestReload(t *testing.T) {
 	}
 	must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(ws+"/f", []byte("hello\n"), 0o644)))
 	configure("")
-	cmd := exec.Command(binary(t), "mcp", "--config", conf, "--data-dir", data)
-	withoutTerminal(cmd)
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	errs, err3 := cmd.StderrPipe()
-	must(t, errors.Join(err1, err2, err3, cmd.Start()))
-	defer cmd.Process.Kill() //nolint:errcheck // it has ended, or the test has failed
-	answers, said := bufio.NewReader(out), bufio.NewReader(errs)
-	send := func(line string) string {
-		t.Helper()
-		_, err := io.WriteString(in, line+"\n")
-		answer, rerr := answers.ReadString('\n')
-		must(t, errors.Join(err, rerr))
-		return answer
-	}
+	r := startUp(t, "--config", conf, "--data-dir", data)
 	read := func(want string) {
 		t.Helper()
-		answer := send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":%q}}}`, ws+"/f"))
-		if !strings.Contains(answer, want) {
+		if answer := r.call("Read", fmt.Sprintf(`{"file_path":%q}`, ws+"/f")); !strings.Contains(answer, want) {
 			t.Errorf("%q is not in %s", want, answer)
 		}
 	}
 	hangUp := func(says ...string) {
 		t.Helper()
-		must(t, cmd.Process.Signal(syscall.SIGHUP))
+		must(t, r.cmd.Process.Signal(syscall.SIGHUP))
 		for _, want := range says {
-			for line, err := "", error(nil); !strings.Contains(line, want); {
-				if line, err = said.ReadString('\n'); err != nil {
-					t.Fatalf("%q was not said: %v", want, err)
-				}
-			}
+			nextSaid(t, r.said, want)
 		}
 	}
-	send(strings.ReplaceAll(readyMCP, `"name":"t"`, `"name":"probe"`))
 	read("hello")
 
 	configure(fmt.Sprintf("deny_paths = [%q]", ws+"/f"))
@@ -85,15 +63,13 @@ func TestReload(t *testing.T) {
 
 	configure("[tools.policy]\ndeny = [\"Write\"]") // the client is told of another list, and of no list that is the same
 	hangUp("was read again")
-	if told, err := answers.ReadString('\n'); err != nil || !strings.Contains(told, `"notifications/tools/list_changed"`) {
+	if told, err := r.out.ReadString('\n'); err != nil || !strings.Contains(told, `"notifications/tools/list_changed"`) {
 		t.Errorf("told %q %v", told, err)
 	}
-	if list := send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`); strings.Contains(list, `"name":"Write"`) || !strings.Contains(list, `"name":"Read"`) {
+	if list := r.send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`); strings.Contains(list, `"name":"Write"`) || !strings.Contains(list, `"name":"Read"`) {
 		t.Errorf("listed are %s", list)
 	}
-	in.Close()
-	_, _ = io.Copy(io.Discard, said)
-	must(t, cmd.Wait())
+	r.end()
 	var tools, policies []string
 	for line := range strings.Lines(recordsOf(t, data)) {
 		var r struct{ Tool, Outcome, Policy, Version, Client string }
@@ -101,7 +77,7 @@ func TestReload(t *testing.T) {
 		tools = append(tools, r.Tool+" "+r.Outcome)
 		if r.Policy != "" {
 			policies = append(policies, r.Policy)
-		} else if r.Client != "probe/1" {
+		} else if r.Client != "t/1" {
 			t.Errorf("the client is not on record: %s", line)
 		}
 	}
@@ -136,33 +112,13 @@ func TestSessionsOutliveAReload(t *testing.T) {
 	homes, conf := filepath.Join(dir, "homes"), filepath.Join(dir, "c.toml")
 	text := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\nrequire_approval = false\n[tools.jettson]\nworkspaces = %q\nper_session = true\n", homes+"/**", homes)
 	must(t, errors.Join(os.Mkdir(homes, 0o755), os.WriteFile(conf, []byte(text), 0o600)))
-	type server struct {
-		*exec.Cmd
-		in        io.WriteCloser
-		out, errs *bufio.Reader
-	}
-	start := func(session string) (s server) {
+	start := func(session string) *running {
 		t.Helper()
-		s.Cmd = exec.Command(binary(t), "mcp", "--dialect", "capability,jettson", "--config", conf, "--session", session, "--data-dir", filepath.Join(dir, "data"))
-		withoutTerminal(s.Cmd)
-		in, err1 := s.StdinPipe()
-		out, err2 := s.StdoutPipe()
-		errs, err3 := s.StderrPipe()
-		must(t, errors.Join(err1, err2, err3, s.Start()))
-		t.Cleanup(func() { _ = s.Process.Kill() })
-		s.in, s.out, s.errs = in, bufio.NewReader(out), bufio.NewReader(errs)
-		return s
+		return startUp(t, "--dialect", "capability,jettson", "--config", conf, "--session", session, "--data-dir", filepath.Join(dir, "data"))
 	}
-	send := func(s server, line string) string {
+	call := func(s *running, tool, args, want string) {
 		t.Helper()
-		_, err := io.WriteString(s.in, line+"\n")
-		answer, rerr := s.out.ReadString('\n')
-		must(t, errors.Join(err, rerr))
-		return answer
-	}
-	call := func(s server, tool, args, want string) {
-		t.Helper()
-		if answer := send(s, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+args+`}}`); !strings.Contains(answer, want) {
+		if answer := s.call(tool, args); !strings.Contains(answer, want) {
 			t.Errorf("%s %s: %q is not in %s", tool, args, want, answer)
 		}
 	}
@@ -177,19 +133,14 @@ func TestSessionsOutliveAReload(t *testing.T) {
 			t.Errorf("%s: the workspaces are %q, want %q, %v", what, names, want, err)
 		}
 	}
-	write := func(s server) {
-		t.Helper()
-		send(s, readyMCP)
-		call(s, "jettson_files_write", `{"path":"f","content":"x"}`, "bytes_written")
-	}
 	one, other, killed := start("one"), start("other"), start("killed")
-	for _, s := range []server{one, other, killed} {
-		write(s)
+	for _, s := range []*running{one, other, killed} {
+		call(s, "jettson_files_write", `{"path":"f","content":"x"}`, "bytes_written")
 	}
 	there("written", "local%killed", "local%one", "local%other")
 	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
 	_, err := io.WriteString(one.in, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"agent__events","arguments":{"wait_ms":30000}}}`+"\n")
-	must(t, errors.Join(err, one.Process.Signal(syscall.SIGHUP)))
+	must(t, errors.Join(err, one.cmd.Process.Signal(syscall.SIGHUP)))
 	if line, err := one.out.ReadString('\n'); err != nil || !strings.Contains(line, `"gone`) && !strings.Contains(line, `\"gone`) {
 		t.Errorf("who waited is told %q, %v", line, err)
 	}
@@ -198,18 +149,12 @@ func TestSessionsOutliveAReload(t *testing.T) {
 	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
 	must(t, os.WriteFile(homes+"/local%one/g", nil, 0o600))
 	call(one, "agent__events", `{"cursor":1,"wait_ms":30000}`, `local%one/g`)
-	must(t, killed.Process.Kill())
-	_ = killed.Wait() // it was killed
+	must(t, killed.cmd.Process.Kill())
+	_ = killed.cmd.Wait() // it was killed
 	there("one was killed", "local%killed", "local%one", "local%other")
 	next := start("next")
-	send(next, readyMCP)
 	there("the next one is there", "local%one", "local%other")
-	for _, s := range []server{one, next} {
-		s.in.Close()
-		_, _ = io.Copy(io.Discard, s.errs)
-		if err := s.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
+	one.end()
+	next.end()
 	there("its session ended", "local%other")
 }

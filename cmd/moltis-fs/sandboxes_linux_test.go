@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -330,29 +329,11 @@ func TestSandboxUnderConfine(t *testing.T) {
 	text, err := os.ReadFile(conf)
 	must(t, err)
 	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
-	cmd := exec.Command(binary(t), "mcp", "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf,
-		"--data-dir", filepath.Join(dir, "data"))
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	answers, err := cmd.StdoutPipe()
-	must(t, err)
-	said, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	must(t, err)
-	s := &server{t: t, cmd: cmd, said: bufio.NewReader(said)}
-	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if _, err := in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(answers).ReadString('\n'); err != nil { // it serves
-		t.Fatal(err)
-	}
+	r := startUp(t, "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf, "--data-dir", filepath.Join(dir, "data"))
 	laid(t, conf, string(text))
-	must(t, cmd.Process.Signal(syscall.SIGHUP))
-	s.says("the configuration is not taken")
-	s.says("--confine can't be used with [tools.sandbox]")
+	must(t, r.cmd.Process.Signal(syscall.SIGHUP))
+	nextSaid(t, r.said, "the configuration is not taken")
+	nextSaid(t, r.said, "--confine can't be used with [tools.sandbox]")
 }
 
 // A server whose sandbox hangs can be stopped at once, and nothing runs on this machine in the place of it.

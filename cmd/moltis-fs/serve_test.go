@@ -100,11 +100,17 @@ func startServer(t *testing.T, secret string, args ...string) *server {
 // says is the next line that has some words.
 func (s *server) says(words string) string {
 	s.t.Helper()
+	return nextSaid(s.t, s.said, words)
+}
+
+// nextSaid is the next line of a program's standard error that has some words.
+func nextSaid(t *testing.T, said *bufio.Reader, words string) string {
+	t.Helper()
 	var all strings.Builder
 	for {
-		line, err := s.said.ReadString('\n')
+		line, err := said.ReadString('\n')
 		if all.WriteString(line); err != nil {
-			s.t.Fatalf("%q is not said: %s", words, all.String())
+			t.Fatalf("%q is not said: %s", words, all.String())
 		}
 		if strings.Contains(line, words) {
 			return line

@@ -24,7 +24,7 @@ type running struct {
 	in     io.WriteCloser
 	out    *bufio.Reader
 	reader io.Closer
-	errs   strings.Builder
+	said   *bufio.Reader // on standard error
 }
 
 // startUp runs moltis-fs mcp with args, which name the data directory.
@@ -32,14 +32,15 @@ func startUp(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, cmd: exec.Command(binary(t), append([]string{"mcp"}, args...)...)}
 	withoutTerminal(r.cmd)
-	r.cmd.Stderr = &r.errs
 	in, err := r.cmd.StdinPipe()
 	must(t, err)
 	out, err := r.cmd.StdoutPipe()
 	must(t, err)
+	said, err := r.cmd.StderrPipe()
+	must(t, err)
 	must(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-	r.in, r.reader, r.out = in, out, bufio.NewReader(out)
+	r.in, r.reader, r.out, r.said = in, out, bufio.NewReader(out), bufio.NewReader(said)
 	r.send(readyMCP)
 	return r
 }
@@ -49,9 +50,7 @@ func (r *running) send(line string) string {
 	r.t.Helper()
 	_, err := io.WriteString(r.in, line+"\n")
 	answer, rerr := r.out.ReadString('\n')
-	if err = errors.Join(err, rerr); err != nil {
-		r.t.Fatalf("%v: %s", err, r.errs.String())
-	}
+	must(r.t, errors.Join(err, rerr))
 	return answer
 }
 
@@ -60,12 +59,18 @@ func (r *running) call(tool, args string) string {
 	return r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`)
 }
 
+// wait waits for the end, and gives what was said until then.
+func (r *running) wait() (said string, err error) {
+	all, err := io.ReadAll(r.said)
+	return string(all), errors.Join(err, r.cmd.Wait())
+}
+
 // end closes the input and waits for the end.
 func (r *running) end() {
 	r.t.Helper()
 	r.in.Close()
-	if err := r.cmd.Wait(); err != nil {
-		r.t.Errorf("%v: %s", err, r.errs.String())
+	if said, err := r.wait(); err != nil {
+		r.t.Errorf("%v: %s", err, said)
 	}
 }
 
@@ -75,9 +80,8 @@ func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		r := startUp(t, "--data-dir", filepath.Join(t.TempDir(), "data"))
 		must(t, r.cmd.Process.Signal(sig))
-		if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
-			!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
-			t.Errorf("%v: %v %q", sig, err, r.errs.String())
+		if said, err := r.wait(); err != nil || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "moltis-fs: open is ") {
+			t.Errorf("%v: %v %q", sig, err, said)
 		}
 	}
 }
@@ -98,8 +102,8 @@ func TestTheReaderGoesAway(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	if err := r.cmd.Wait(); err != nil {
-		t.Errorf("%v %q", err, r.errs.String())
+	if said, err := r.wait(); err != nil {
+		t.Errorf("%v %q", err, said)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,20 +76,6 @@ func snapshot(t *testing.T, root string) map[string]string {
 	})
 	must(t, err)
 	return out
-}
-
-func compare(t *testing.T, before, after map[string]string) {
-	t.Helper()
-	for path := range maps.Keys(before) {
-		if before[path] != after[path] {
-			t.Errorf("%s was %s and is %q", path, before[path], after[path])
-		}
-	}
-	for path := range maps.Keys(after) {
-		if before[path] == "" {
-			t.Errorf("%s is new", path)
-		}
-	}
 }
 
 // caller makes one call and returns the payload.
@@ -189,7 +174,7 @@ func workOver(t *testing.T, root string, call caller) {
 	for _, row := range rows { // newest first
 		expect(call("checkpoint_restore", map[string]any{"id": row.(map[string]any)["id"]}), "checkpoint_restore")
 	}
-	compare(t, before, snapshot(t, root))
+	compareFiles(t, "taken back", snapshot(t, root), before)
 }
 
 func holds(t *testing.T, file, want string) {

@@ -359,31 +359,3 @@ func (s *syncBuffer) wait(t *testing.T, text string) {
 		t.Fatalf("%q never came:\n%s", text, s.String())
 	}
 }
-
-// Only the very words that were offered approve. Any other words are the reason.
-func TestChosen(t *testing.T) {
-	offered := []Choice{{"once", "", Once}, {"session", "", ThisSession}}
-	for _, c := range []struct {
-		said   any
-		want   Decision
-		grant  Grant
-		reason string
-	}{
-		{"once", Approved, Once, ""}, {"session", Approved, ThisSession, ""},
-		{"no keep it", Denied, Once, "the user answered: no keep it"}, {" no\n", Denied, Once, "the user answered: no"},
-		{"Once", Denied, Once, "the user answered: Once"}, {"once ", Denied, Once, "the user answered: once"},
-		{"", Denied, Once, ""}, {nil, Denied, Once, "the user answered: null"}, {true, Denied, Once, "the user answered: true"},
-		{false, Denied, Once, "the user answered: false"}, {1.0, Denied, Once, "the user answered: 1"},
-		{[]any{"session"}, Denied, Once, `the user answered: ["session"]`}, {map[string]any{}, Denied, Once, "the user answered: {}"},
-		{"a\u202eb\x1b", Denied, Once, `the user answered: a\u{202e}b\u{1b}`},
-		{strings.Repeat("ä", 1<<20), Denied, Once, "the user answered: " + strings.Repeat("ä", 512) + "…"},
-		{"x" + strings.Repeat("ä", 1<<20), Denied, Once, "the user answered: x" + strings.Repeat("ä", 511) + "…"},
-	} {
-		if a := Chosen("ann", offered, c.said); a != (Answer{Decision: c.want, By: "ann", Reason: c.reason, Grant: c.grant}) {
-			t.Errorf("%.100v: %.200v", c.said, a)
-		}
-	}
-	if a := Chosen("ann", nil, ""); a.Decision != Denied {
-		t.Error("nothing was offered, and it approves")
-	}
-}

@@ -197,26 +197,6 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// The protocol can't say that a text is meant to replace what is no text, so none does, read or not.
-func TestTextDoesNotReplaceWhatIsNone(t *testing.T) {
-	t.Parallel()
-	d, dir := standing(t)
-	for name, raw := range map[string]string{
-		"a.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00", "a.gz": "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03x",
-		"a.db": "SQLite format 3\x00\x10\x00\x01\x01\x00", "n.ipynb": `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
-	} {
-		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(raw), 0o640))
-		said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
-		for _, text := range []string{"text\n", ""} {
-			got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": text})
-			if b, err := os.ReadFile(path); err != nil || string(b) != raw || !strings.Contains(got, "is a file of kind") {
-				t.Errorf("%s: %s, and the disk has %q", name, got, b)
-			}
-		}
-	}
-}
-
 // seen is a hook that keeps what it is shown.
 type seen struct{ arguments *string }
 

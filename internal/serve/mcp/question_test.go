@@ -186,6 +186,10 @@ func TestOnlyWhatWasOfferedApproves(t *testing.T) {
 			{`{"action":"accept","content":{"allow":"no"}}`, false, "the user answered: no"},
 			{`{"action":"accept","content":{"allow":"deny"}}`, false, "the user answered: deny"},
 			{`{"action":"accept","content":{"allow":"Once"}}`, false, "the user answered: Once"},
+			{`{"action":"accept","content":{"allow":"once "}}`, false, "the user answered: once"},
+			{`{"action":"accept","content":{"allow":"a\u202eb\u001b"}}`, false, `the user answered: a\\u{202e}b\\u{1b}`},
+			{`{"action":"accept","content":{"allow":"` + strings.Repeat("ä", 1<<20) + `"}}`, false, "the user answered: " + strings.Repeat("ä", 512) + "…"},
+			{`{"action":"accept","content":{"allow":"x` + strings.Repeat("ä", 1<<20) + `"}}`, false, "the user answered: x" + strings.Repeat("ä", 511) + "…"},
 			{`{"action":"accept","content":{"allow":false}}`, false, "the user answered: false"},
 			{`{"action":"accept","content":{"allow":true}}`, false, "the user answered: true"},
 			{`{"action":"accept","content":{"allow":null}}`, false, "the user answered: null"},
@@ -205,10 +209,10 @@ func TestOnlyWhatWasOfferedApproves(t *testing.T) {
 			f := file(t, toolstest.Tree(t), "a.txt", "one\n")
 			got := answers(t, revision, f, c.result, 0)
 			if changed := content(t, f) == "new\n"; changed != c.yes || !strings.Contains(got, c.want) {
-				t.Errorf("%s %s: changed %v: %s", revision, c.result, changed, got)
+				t.Errorf("%s %.200s: changed %v: %.2000s", revision, c.result, changed, got)
 			}
 			if words := strings.HasPrefix(c.want, "the user"); words && strings.Contains(got, "obody") {
-				t.Errorf("%s %s: a person has answered: %s", revision, c.result, got)
+				t.Errorf("%s %.200s: a person has answered: %.2000s", revision, c.result, got)
 			}
 		}
 	}
