@@ -80,7 +80,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	}
 	content := f.q.Mode == Content
 	starts := 0
-	err := f.rangeOf(w, st, i, i+1, w.stopped, func(c chunk) bool {
+	err := f.rangeOf(st, i, i+1, w.stopped, func(c chunk) bool {
 		if _, foreign := f.encoding(s, c); foreign {
 			f.legacy.Store(true)
 			return false
@@ -108,9 +108,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 }
 
 // rangeOf streams the lines that start in parts i to j.
-func (f *bigFile) rangeOf(
-	w *worker, st *state, i, j int, stop func() bool, fn func(chunk) bool,
-) error {
+func (f *bigFile) rangeOf(st *state, i, j int, stop func() bool, fn func(chunk) bool) error {
 	off, end := int64(i)*f.segment, int64(j)*f.segment
 	if j == len(f.parts) {
 		end = 0 // to the end of the file, which may have grown
@@ -208,7 +206,7 @@ func (f *bigFile) gatherRows(w *worker, st *state) error {
 		}
 		s.line, s.mark = line, -1
 		lines, matches, rows := s.lines, s.matches, s.rows
-		if err := f.rangeOf(w, st, i, j, stop, s.chunk); errors.Is(err, errStopped) {
+		if err := f.rangeOf(st, i, j, stop, s.chunk); errors.Is(err, errStopped) {
 			s.lines, s.matches, s.rows = lines, matches, rows
 			count(f.parts[i:])
 			return err

@@ -44,7 +44,7 @@ type adaptation struct {
 
 // adapt gives the new text of the match and its present one, both with LF, or why the new one is in doubt. New is taken apart into lines:
 // those that it shares with Old stay as the file has them, the others are indented by m.rule.
-func (m *match) adapt(n *quote, text []byte, e Edit) (now, was, why string) {
+func (m *match) adapt(text []byte, e Edit) (now, was, why string) {
 	k := &adaptation{match: m, new: e.New, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
 	news := contents(e.New)
 	if m.noFinal {

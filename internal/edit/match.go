@@ -132,7 +132,7 @@ func findLoose(src *source, e Edit, f *fitter, limit tier) (*plan, error) {
 			if orphan(src, e.Old, e.New, m.end) != "" {
 				return nil, &NoMatchError{Detail: whyOrphan}
 			}
-			now, was, why := m.adapt(n, text, e)
+			now, was, why := m.adapt(text, e)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}
 			}

@@ -115,9 +115,6 @@ type Pattern struct {
 // no longer match.
 type State uint64
 
-// Absolute reports whether the pattern is for absolute paths.
-func (p *Pattern) Absolute() bool { return p.absolute }
-
 // Literal gives the leading segments that hold no wildcard, folded if Options.Fold was given. They
 // must not be changed.
 func (p *Pattern) Literal() []string { return p.literal }

@@ -199,7 +199,7 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := g.Patterns()[0]
-	if got := strings.Join(p.Literal(), "/"); got != "a/b" || !p.Absolute() {
+	if got := strings.Join(p.Literal(), "/"); got != "a/b" || !p.absolute {
 		t.Errorf("literal %q", got)
 	}
 	s := p.Start()

@@ -85,7 +85,7 @@ func (p *classParser) bracket() ([]rune, *syntaxError) {
 			continue
 		}
 		empty = false
-		set, err := p.item(open)
+		set, err := p.item()
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (p *classParser) skipClassVerbose() {
 }
 
 // item reads one member: a code point, a range, a named class, an escape, a nested class.
-func (p *classParser) item(open int) ([]rune, *syntaxError) {
+func (p *classParser) item() ([]rune, *syntaxError) {
 	at := p.pos
 	if p.src[at] == '[' {
 		if set, ok, err := p.named(); ok || err != nil {

@@ -106,7 +106,7 @@ const outputSchema = `{"type":"object","properties":{"output":{"type":"string"},
 
 // Definitions are the tools that [tools.policy] leaves.
 func (d *Dialect) Definitions() []dialect.Definition {
-	return definitions(d.e.Tools(), d.o.Config, d.hasFS(), d.e.Config().CheckpointBeforeMutation)
+	return definitions(d.e.Tools(), d.hasFS(), d.e.Config().CheckpointBeforeMutation)
 }
 
 // hasFS says whether scripts have an fs.
@@ -115,11 +115,11 @@ func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
+	return definitions(lists, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
 		cfg.FS.CheckpointBeforeMutation), nil
 }
 
-func definitions(lists policy.Tools, cfg config.JS, fs, undo bool) []dialect.Definition {
+func definitions(lists policy.Tools, fs, undo bool) []dialect.Definition {
 	if !lists.Allows(Tool, false) {
 		return nil
 	}

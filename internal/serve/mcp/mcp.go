@@ -188,17 +188,6 @@ func tool(d dialect.Definition) *sdk.Tool {
 	}
 }
 
-// List is the answer of tools/list for every tool there is in defs, in their order, as JSON.
-func List(defs []dialect.Definition) ([]byte, error) {
-	r := sdk.ListToolsResult{Tools: []*sdk.Tool{}}
-	for _, d := range defs {
-		r.Tools = append(r.Tools, tool(d))
-	}
-	return json.Marshal(struct {
-		Tools []*sdk.Tool `json:"tools"`
-	}{r.Tools})
-}
-
 // receive sees messages before the SDK does, and answers those that it would answer less well.
 func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
