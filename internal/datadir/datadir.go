@@ -41,30 +41,9 @@ func ours(dir string) bool {
 	return false
 }
 
-// parts names the files and directories that we keep in a data directory, and in its checkpoints.
-var parts = map[string][]string{
-	"": {marker, "approvals", "audit", "audit-changes", "cache", "ledger", "locks", "sandboxes", "serve", "temporaries",
-		"tokens"},
-	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "suspect", "purging*"},
-}
-
-// In lists our files and directories in a data directory that others keep things in as well, such as Moltis in
-// ~/.moltis: relative paths, sorted. nil: there is no data directory of ours.
-func In(dir string) (found []string) {
-	if !ours(dir) {
-		return nil
-	}
-	for below, patterns := range parts {
-		entries, _ := os.ReadDir(filepath.Join(dir, below))
-		for _, e := range entries {
-			if slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, e.Name()); return ok }) {
-				found = append(found, path.Join(below, e.Name()))
-			}
-		}
-	}
-	slices.Sort(found)
-	return found
-}
+// parts names the files and directories that we keep in a data directory.
+var parts = []string{marker, "approvals", "audit", "audit-changes", "cache", "checkpoints", "ledger", "locks", "sandboxes", "serve",
+	"temporaries", "tokens"}
 
 // Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
 // refuses one that others may write to by its mode, or that another user owns any of, also for root:
@@ -82,7 +61,7 @@ func Take(dir string, logger *slog.Logger) error {
 		return &Error{dir, "it holds " + strconv.Quote(entries[0].Name()) + " and is no data directory of moltis-fs", another}
 	}
 	for _, e := range entries {
-		if e.Type()&fs.ModeSymlink != 0 && (parts[e.Name()] != nil || slices.Contains(parts[""], e.Name())) {
+		if e.Type()&fs.ModeSymlink != 0 && slices.Contains(parts, e.Name()) {
 			return &Error{dir, "its " + e.Name() + " is a link", "move what it leads to back in; the data directory as a whole may be a link"}
 		}
 	}
@@ -108,7 +87,7 @@ func foreign(dir string, entries []fs.DirEntry) string {
 		return "it belongs to another user"
 	}
 	for _, e := range entries {
-		if parts[e.Name()] == nil && !slices.Contains(parts[""], e.Name()) {
+		if !slices.Contains(parts, e.Name()) {
 			continue
 		}
 		below, _ := os.ReadDir(filepath.Join(dir, e.Name())) // nil of a file

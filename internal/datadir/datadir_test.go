@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -175,26 +174,5 @@ func TestPartsAreNoLinks(t *testing.T) {
 	must(t, os.Symlink("far", dir+"/near"))
 	if err := Take(dir+"/near", slog.Default()); err != nil || !ours(dir+"/far") {
 		t.Errorf("a link to it: %v", err)
-	}
-}
-
-func TestIn(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, theirs := range []string{"files/doc.txt", "checkpoints/0a1b/manifest.json", "auditor", "checkpoints/opening"} {
-		write(t, filepath.Join(dir, theirs))
-	}
-	if got := In(dir); got != nil {
-		t.Errorf("what is not ours: %q", got)
-	}
-	want := []string{"audit", "checkpoints/blobs", "checkpoints/checkpoints.db", "checkpoints/checkpoints.db-wal", "checkpoints/in-use", "locks", marker}
-	for _, ours := range want {
-		write(t, filepath.Join(dir, ours))
-	}
-	if got := In(dir); !slices.Equal(got, want) {
-		t.Errorf("%q, not %q", got, want)
-	}
-	if got := In(filepath.Join(dir, "none")); got != nil {
-		t.Errorf("what is not there: %q", got)
 	}
 }
