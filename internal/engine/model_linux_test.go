@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	modelSteps = flag.Int("steps", 1000, "steps of TestHistoryAgainstModel; a million in a soak")
+	modelSteps = flag.Int("steps", 500, "steps of TestHistoryAgainstModel; a million in a soak")
 	modelSeed  = flag.Int("seed", 0, "its first seed, to see one history again")
 )
 
@@ -42,7 +42,7 @@ func TestHistoryAgainstModel(t *testing.T) {
 		}
 		most = max(most, r.most)
 	}
-	if steps == 1000 && most < 3 {
+	if steps == 500 && most < 3 {
 		t.Errorf("no undo took back more than %d changes", most)
 	}
 }

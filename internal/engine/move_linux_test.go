@@ -861,7 +861,8 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 		must(t, os.WriteFile(x.data+"/secret", theirs, 0o600))
 		system := callsOf(x)
 		conflicts := 0
-		for n := first(3); ; n += 3 {
+		stride := cmp.Or(*every, 9)
+		for n := first(stride); ; n += stride {
 			must(t, errors.Join(os.RemoveAll(x.ws+"/large"), os.RemoveAll(x.ws+"/d"),
 				os.WriteFile(x.ws+"/large", content, 0o600), os.WriteFile(x.ws+"/theirs", theirs, 0o600)))
 			count := int64(0)
@@ -936,7 +937,8 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 		system := callsOf(x)
 		x.write("large", large)
 		was := x.looks()
-		for n := first(1); ; n++ {
+		stride := cmp.Or(*every, 5)
+		for n := first(stride); ; n += stride {
 			must(t, os.RemoveAll(x.ws+"/d"))
 			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 			if call == "" {

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -102,14 +103,15 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			for n := int64(1); ; n += 1 + int64(i) {
+			stride := cmp.Or(*every, 3*int64(i+1))
+			for n := first(stride); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
 				for _, f := range []string{"e", "g"} {
 					x.write(f, "old\n")
 				}
 				over := false
-				if n%25 == 1 {
+				if n/stride%10 == 0 {
 					over = kill(t, name, x.dir(), n)
 				} else {
 					var count atomic.Int64

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	plotKills = flag.Int("kills", 400, "kills of TestKilledPlots; 60000 in a soak")
+	plotKills = flag.Int("kills", 150, "kills of TestKilledPlots; 60000 in a soak")
 	plotSeed  = flag.Uint64("plot", 11, "the first seed of random changes")
 )
 

@@ -746,7 +746,7 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 	}
 }
 
-var histories = flag.Int64("histories", 10, "how many histories TestTradesAgainstSnapshots has")
+var histories = flag.Int64("histories", 4, "how many histories TestTradesAgainstSnapshots has")
 
 // Random histories of one session in which files and directories trade places all the time: a rewind to any turn gives what the tree was at its beginning, its
 // undo what it was before the rewind, its redo the same again. TestHistoryAgainstModel, which has two sessions and an outsider, has no name that is both: its model

@@ -300,7 +300,8 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 				return false
 			}
 			for step := range 2 {
-				for n := int64(1); ; n++ {
+				stride := cmp.Or(*every, 5)
+				for n := first(stride); ; n += stride {
 					if there := here("before"); there != (step == 0) { // it went through in spite of the fault
 						if err := steps[1-step](); err != nil {
 							t.Fatalf("going back: %v", err)
@@ -665,7 +666,7 @@ func TestBackAlready(t *testing.T) {
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedTrade(t *testing.T) {
 	const parked = 12
-	faultsOfATrade(t, cmp.Or(*every, 36), parked, func(x *tree, system *calls) {
+	faultsOfATrade(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
 		openFiles(t, true, 78)
 		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
 			t.Fatalf("only %d were parked", closed)
