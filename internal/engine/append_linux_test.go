@@ -43,12 +43,10 @@ func TestAppendUnderAWriter(t *testing.T) {
 			daemon, err := os.OpenFile(path, os.O_WRONLY|flag, 0)
 			must(t, err)
 			if flag == 0 {
-				_, err = daemon.Seek(0, io.SeekEnd)
-				must(t, err)
+				must(t, errOf(daemon.Seek(0, io.SeekEnd)))
 			}
 			say := func(line string) {
-				_, err := daemon.WriteString(line)
-				must(t, err)
+				must(t, errOf(daemon.WriteString(line)))
 			}
 			say("daemon 1\n")
 			must(t, x.append("agent\n"))
@@ -63,8 +61,7 @@ func TestAppendUnderAWriter(t *testing.T) {
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
-			_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 			x.reads("large", large+"daemon 1\n")
 		}
 	})

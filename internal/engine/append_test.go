@@ -138,8 +138,7 @@ func TestAppendIsUndone(t *testing.T) {
 	c.Turn = "t"
 	c.BeginTurn(ctx)
 	for _, text := range []string{"one\n", "two\n"} {
-		_, err := c.Append(ctx, path, []byte(text), engine.Rules{})
-		must(t, err)
+		must(t, errOf(c.Append(ctx, path, []byte(text), engine.Rules{})))
 	}
 	rewind := func(c *engine.Call, ctx context.Context, o engine.RestoreOptions) (*engine.Restored, error) {
 		return c.Restore(ctx, checkpoint.Restore{Turn: "t"}, o)
@@ -230,8 +229,7 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 		t.Fatalf("both at once: %v", err)
 	}
 	x.reads("large", large)
-	_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
-		engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
+		engine.RestoreOptions{})))
 	x.reads("large", large+"one\n")
 }

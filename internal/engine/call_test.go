@@ -124,9 +124,7 @@ func recorded(t *testing.T, x *tree) (out []audit.Record) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -235,25 +233,17 @@ func TestLinksAndModesAreApprovedByName(t *testing.T) {
 	c.Approver = a
 	digests := map[string]bool{}
 	for _, target := range []string{"f", "g"} {
-		if err := os.Symlink(target, x.ws+"/l"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, x.ws+"/l"))
 		done, err := c.Delete(ctx, x.ws+"/l", engine.DeleteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.asked = nil
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 		if want := x.ws + "/l becomes a symbolic link to " + target; !slices.Contains(a.asked[0].Warnings, want) {
 			t.Errorf("warned of %q, not that %s", a.asked[0].Warnings, want)
 		}
 		_, _, digest := a.last(x)
 		digests[digest] = true
-		if err := os.Remove(x.ws + "/l"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(x.ws+"/l"))
 	}
 	if len(digests) != 2 {
 		t.Error("two links have one digest")
@@ -276,9 +266,7 @@ func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
 	if _, err := c.ChangeFiles(ctx, outside); err == nil {
 		t.Error("made a directory outside")
 	}
-	if err := os.Mkdir(x.deny, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(x.deny, 0o755))
 	drop := engine.Files{Drop: []string{x.deny}}
 	if _, err := c.ChangeFiles(ctx, drop); err == nil {
 		t.Error("removed a denied directory")
@@ -293,9 +281,7 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	x, a := asking(t)
 	c := x.call("s")
 	c.Approver = a
-	if err := os.Mkdir(x.ws+"/n1", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(x.ws+"/n1", 0o755))
 	a.while = func() { _ = os.Remove(x.ws + "/n1") }
 	write := x.becomes("one\n", "n1/n2/f")
 	write.Parents = true
@@ -345,13 +331,9 @@ func TestManyRemovals(t *testing.T) {
 		}
 		write := x.becomes("one\n", names...)
 		write.Parents = true
-		if _, err := c.ChangeFiles(ctx, write); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.ChangeFiles(ctx, write)))
 		a.asked = nil
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		got := a.asked[0].Warnings
 		if len(got) != want || want == 1 && got[0] != "7 files will be removed" {
 			t.Errorf("%d files: the warnings are %q", files, got)
@@ -393,9 +375,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	x := grow(t, nil)
 	over := x.call("s")
 	over.Turn = "t"
-	if err := do(t.Context(), x.Engine, over, operation{Run: func(context.Context) error { return nil }}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, do(t.Context(), x.Engine, over, operation{Run: func(context.Context) error { return nil }}))
 	typ := reflect.TypeFor[*engine.Call]()
 	for i := range typ.NumMethod() {
 		m := typ.Method(i)
@@ -653,15 +633,11 @@ func (c *chain) told(ws string) string {
 func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engine, *chain, string) {
 	t.Helper()
 	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{"a": "alpha\n", "d/b": "beta\n", "d/e/c": "gamma\n", "x/f": "phi\n",
 		".env": "KEY=1\n", "secret/k": "key\n"} {
 		os.MkdirAll(filepath.Join(ws, filepath.Dir(name)), 0o700)
-		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600))
 	}
 	os.Symlink("d/b", ws+"/l")
 	os.Symlink("/etc/hostname", ws+"/out")
@@ -672,9 +648,7 @@ func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engin
 	c := &chain{says: says, data: t.TempDir() + "/data"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: c.data,
 		Program: engine.Program{Policies: func(string, []string) (policy.Chain, error) { return c, nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e, c, ws
 }
@@ -1006,9 +980,7 @@ func TestNobodyIsAskedAmidAChange(t *testing.T) {
 	e, c, ws := chained(t, nil)
 	intents := func() int {
 		text, err := os.ReadFile(c.data + "/audit-changes/audit.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.Count(string(text), `"phase":"intent"`)
 	}
 	for _, a := range acts {
@@ -1043,18 +1015,14 @@ func TestAWatchUnderAChain(t *testing.T) {
 	var w *engine.Watching
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &engine.Call{Tool: "Probe"}
-	if err := do(ctx, e, c, operation{Run: func(ctx context.Context) (err error) {
+	must(t, do(ctx, e, c, operation{Run: func(ctx context.Context) (err error) {
 		w, err = c.Watch(ctx, ws+"/d", true)
 		return err
-	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}); err != nil {
-		t.Fatal(err)
-	}
+	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}))
 	defer w.Close()
 	cancel() // as the caller's context ends
 	for _, name := range []string{"one", "hidden", "two"} {
-		if err := os.Mkdir(ws+"/d/"+name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(ws+"/d/"+name, 0o700))
 	}
 	told := ""
 	for !strings.Contains(told, "/two") {
@@ -1094,15 +1062,11 @@ func TestCausesInErrors(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.AllowPaths = []string{"/w/**"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	for err, want := range map[error]string{error(below): `"decision":"denied","rule":"policies"`, fmt.Errorf("x: %w", guardfs.ErrPseudo): `"decision":"denied","rule":"pseudo"`,
 		error(&policy.Denied{Path: "/w/a", Rule: "deny_paths"}): `"decision":"denied","rule":"deny_paths"`, fs.ErrNotExist: `"decision":"allowed"`} {
-		if err := e.Record(&engine.Call{Tool: "Read"}, time.Now(), "policy_error", err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Record(&engine.Call{Tool: "Read"}, time.Now(), "policy_error", err))
 		log, _ := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
 		if last := lines[len(lines)-1]; !strings.Contains(last, want) {

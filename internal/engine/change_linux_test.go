@@ -58,9 +58,7 @@ func TestOrderOfAnEdit(t *testing.T) {
 			x.write(name, "old\n")
 		}
 		ops = nil
-		if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed})))
 		if got := strings.Join(ops, " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -90,14 +88,10 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 			}
 			x.Close()
 			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Principal: "p"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, c := range page.Checkpoints {
 				if bad == "write" || c.Outcome != checkpoint.Aborted {
 					t.Errorf("a checkpoint of a change that was not made: %+v", c)
@@ -111,9 +105,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 func openFiles(t *testing.T, more bool, files int) {
 	t.Helper()
 	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was))
 	if more {
 		fds, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -169,26 +161,18 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				}
 				x.unlittered()
 			}
-			if err := x.writeAll(call, names, "new\n"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.writeAll(call, names, "new\n"))
 			all("new\n")
 			if done, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
 				t.Fatal(err)
 			}
 			all("old\n")
-			if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(call.Undo(ctx, engine.RestoreOptions{})))
 			all("new\n")
 			for i := range (c.files + c.each - 1) / c.each {
-				if err := os.RemoveAll(fmt.Sprintf("%s/d%d", x.ws, i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.RemoveAll(fmt.Sprintf("%s/d%d", x.ws, i)))
 			}
-			if _, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
 			all("old\n")
 		})
 	}
@@ -359,17 +343,11 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 			names = append(names, fmt.Sprintf(c.name, i))
 			x.write(names[i], "old\n")
 		}
-		if err := x.writeAll(who, names, "new\n"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.writeAll(who, names, "new\n"))
 		for _, name := range names {
-			if err := os.Remove(x.ws + "/" + name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(x.ws+"/"+name))
 			if c.gone {
-				if err := os.Remove(filepath.Dir(x.ws + "/" + name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(filepath.Dir(x.ws+"/"+name)))
 			}
 		}
 		for more := 20; ; more += 20 {
@@ -412,9 +390,7 @@ func TestRestoreInParts(t *testing.T) {
 		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
 		x.write(names[i], "old\n")
 	}
-	if err := x.writeAll(who, names, "new\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.writeAll(who, names, "new\n"))
 	openFiles(t, true, 150)
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
 		_, err := who.Restore(ctx, rewindTo("t1"), o)
@@ -440,9 +416,7 @@ func TestRestoreInParts(t *testing.T) {
 // The soft limit does not count: Go's runtime raises it to the hard one before main.
 func TestSoftLimitIsRaised(t *testing.T) {
 	var now syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now))
 	if os.Getenv("ENGINE_SOFT_LIMIT") != "" {
 		if now.Cur+1 < now.Max { // it may leave one out
 			t.Errorf("%d files may be open, and %d might", now.Cur, now.Max)
@@ -618,9 +592,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			if link(x, d+"l") == nil {
 				x.t.Fatal("no link")
 			}
-			if _, err := x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{}); err != nil {
-				x.t.Fatal(err)
-			}
+			must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{})))
 		},
 			func(x *tree, d string) error {
 				_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
@@ -644,9 +616,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 				failures := 0
 				for n := int64(1); ; n++ {
 					d := fmt.Sprintf("%d/", n)
-					if err := os.Mkdir(x.ws+"/"+d, 0o755); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Mkdir(x.ws+"/"+d, 0o755))
 					if c.before != nil {
 						c.before(x, d)
 					}
@@ -690,9 +660,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		x := grow(t, nil)
 		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer other.Close()
 		for i := range 40 {
 			var wg sync.WaitGroup
@@ -785,9 +753,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 	for round := range 6 {
 		x := grow(t, nil)
 		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer other.Close()
 		c := x.call("s")
 		c.Turn = "t"
@@ -824,9 +790,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 			t.Fatalf("round %d: %v\n%s\nwant\n%s", round, err, x.looks(), full)
 		}
 		done, err := c.Redo(ctx, engine.RestoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		both(checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)})
 		if x.looks() != full {
 			t.Errorf("round %d:\n%s\nwant\n%s", round, x.looks(), full)
@@ -837,9 +801,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 // swap makes a link to another directory of the place where dir was.
 func (x *tree) swap(dir, to string) {
 	x.t.Helper()
-	if err := errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)))
 }
 
 // What was parked does not come back by way of a link that took the place of its directory since.
@@ -850,9 +812,7 @@ func TestParkedComesBackByNoLink(t *testing.T) {
 		if kept {
 			x.write("a/kept.txt", "k\n")
 		}
-		if _, err := x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true})))
 		x.swap("a", "real")
 		before := x.looks()
 		var link *guardfs.SymlinkError
@@ -913,16 +873,12 @@ func TestModeAloneComesBack(t *testing.T) {
 	c := x.call("s")
 	c.Turn = "t"
 	c.BeginTurn(ctx)
-	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
 	x.put("s", "f", "same\n")
 	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
 		t.Fatalf("the new file has %v already", mode)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})))
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o640 {
 		t.Errorf("mode %v", mode)
 	}
@@ -933,9 +889,7 @@ func TestTrashOfOthersIsNotUsed(t *testing.T) {
 	x := grow(t, small)
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	planted := x.data + "/" + guardfs.TrashPrefix + "-" + strconv.Itoa(os.Getuid())
-	if err := errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)))
 	before := x.looks()
 	if _, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
 		t.Errorf("%v\n%s", err, x.looks())
@@ -977,22 +931,16 @@ func TestNoHashIsRememberedUnderAMapping(t *testing.T) {
 		t.Skip("SKIPPED: no hash is remembered on this file system")
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer syscall.Munmap(m) //nolint:errcheck // the test is over
 	f.Close()
 	for i := range 50 {
 		time.Sleep(time.Duration(i%3) * 5 * time.Millisecond)
 		m[7] = byte(i)
 		now, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if x.hashOf(path) != engine.HashOf(now) {
 			t.Fatalf("an old hash after %d stores", i+1)
 		}

@@ -446,9 +446,7 @@ func TestOverlayUndo(t *testing.T) {
 // An undo of several files, of one of which the editor holds another text, is refused: all or none.
 func TestOverlayUndoOfSeveral(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.call("s").ChangeFiles(ctx, x.becomes("x\n", "plain", "held")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").ChangeFiles(ctx, x.becomes("x\n", "plain", "held"))))
 	d.put(x.ws+"/held", "typed\n")
 	was := x.looks()
 	for rule, want := range map[string]engine.Cause{engine.OnConflictRefuse: engine.Conflicts, engine.OnConflictForce: engine.UnsavedText, engine.OnConflictMerge: engine.Conflicts} {
@@ -500,19 +498,19 @@ func TestOverlayThatFails(t *testing.T) {
 				return got, err
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Stat(ctx, path, true))
+				return "", errOf(c.Stat(ctx, path, true))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Append(ctx, path, []byte("x"), engine.Rules{}))
+				return "", errOf(c.Append(ctx, path, []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
+				return "", errOf(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
+				return "", errOf(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
+				return "", errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 			},
 		} {
 			short := time.Minute
@@ -545,7 +543,7 @@ func TestOverlayThatFails(t *testing.T) {
 	}
 }
 
-func ignore[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
 // What becomes of a text that the editor may or may not have taken.
 func TestOverlayTakesOrDoesNot(t *testing.T) {
@@ -686,9 +684,7 @@ func TestOverlayHasNoMetadata(t *testing.T) {
 			ts[0].After.Meta = &guardfs.Metadata{Mode: 0o600, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 			return err
 		}
-		if _, err := x.call("s").ChangeFiles(ctx, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").ChangeFiles(ctx, m)))
 		d.put(path, "after\n")
 		x.write("plain", "other\n") // so that it is the editor's alone
 		was := x.looks()
@@ -1010,9 +1006,7 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 					x.write("f", was)
 					s, path := &saver{final: final}, x.ws+"/f"
 					c := x.through(s)
-					if _, err := x.seen(c, path); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errOf(x.seen(c, path)))
 					if _, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: "eins\nzwei", Rules: engine.Rules{Meant: true}}); err != nil || s.stores != 1 {
 						t.Fatal(err, s.stores)
 					}
@@ -1020,13 +1014,9 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 					if !client {
 						c = x.call("s")
 					}
-					if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 					x.reads("f", was)
-					if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 					if got, _ := os.ReadFile(path); !final && name != "mixed" && !bytes.Equal(got, after) {
 						t.Errorf("redone %q, was %q", got, after)
 					}
@@ -1085,39 +1075,39 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 	}
 	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
 		"delete": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
+			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 		},
 		"delete the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
+			return errOf(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
 		},
 		"move": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
 		},
 		"move over": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
 		},
 		"move the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
 		},
 		"copy": func(x *tree, c *engine.Call, path string) error {
 			was, _ := os.ReadFile(path)
-			err := ignore(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
+			err := errOf(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
 			if got, _ := os.ReadFile(x.ws + "/copy/f"); string(got) != string(was) {
 				err = errors.New("not the same bytes")
 			}
 			return err
 		},
 		"remove": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: removal}))
+			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: removal}))
 		},
 		"several": func(x *tree, c *engine.Call, _ string) error {
-			return ignore(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
+			return errOf(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
 		},
 		"bytes": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
+			return errOf(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
 		},
 		"metadata": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
 				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
 				return nil
 			}}))
@@ -1148,9 +1138,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 					}
 					d.store = func(context.Context, string, string, string) error { t.Error("it went to the client"); return nil }
 					for _, name := range []string{"/d/f", "/plain", "/d/bin"} {
-						if _, err := x.seen(c, x.ws+name); err != nil {
-							t.Fatal(err)
-						}
+						must(t, errOf(x.seen(c, x.ws+name)))
 					}
 					sees = false
 					was := x.looks()

@@ -59,9 +59,7 @@ func freeze(t *testing.T, at string) (thaw func()) {
 func TestFrozenFileSystem(t *testing.T) {
 	x := grow(t, nil)
 	at := filepath.Join(x.ws, "mnt")
-	if err := os.Mkdir(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(at, 0o755))
 	x.write("a.txt", "text\n")
 	thaw := freeze(t, at)
 	defer func() { thaw() }()

@@ -392,8 +392,7 @@ func maker(e *engine.Engine) *engine.Call {
 // remove deletes a tree by way of the engine.
 func (x *tree) remove(name string) {
 	x.t.Helper()
-	_, err := x.call("s").Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
-	must(x.t, err)
+	must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})))
 }
 
 // dirs lists the directories of a tree.
@@ -891,30 +890,24 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			system := callsOf(x)
 			x.write("edited.txt", "old\n")
 			x.write("gone/deep.txt", "old\n")
-			if err := os.Symlink("edited.txt", x.ws+"/link"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("edited.txt", x.ws+"/link"))
 			old := x.looks()
 			c := x.call("s")
 			c.Run = 7
 			change := func(path, content string) {
-				_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
+				must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
 					ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 					return nil
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}})))
 			}
 			change("/edited.txt", "first\n")
 			change("/edited.txt", "new\n")
 			change("/made/new.txt", "new\n")
-			_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
+			must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
 				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
 					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
 					return nil
-				}})
-			must(t, err)
+				}})))
 			changed := x.looks()
 			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
 				(*engine.Call).Undo, (*engine.Call).Redo,
@@ -932,9 +925,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 					return err
 				})
 				if call == "" {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					break
 				}
 				cells++
@@ -1315,11 +1306,10 @@ func (x *tree) puts(turn, name, content string) {
 	x.t.Helper()
 	c := x.call("s")
 	c.Turn = turn
-	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
+	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
-	}})
-	must(x.t, err)
+	}})))
 }
 
 // writeAll is one change that gives all of these files the content.

@@ -211,8 +211,7 @@ func TestRewindOverMoves(t *testing.T) {
 	c.BeginTurn(ctx)
 	move := func(from, to string, over bool) {
 		t.Helper()
-		_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})
-		must(t, err)
+		must(t, errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})))
 	}
 	x.puts("t", "f", "1\n")
 	move("f", "g", false)
@@ -254,15 +253,13 @@ func TestMoveOfWhatIsNotStored(t *testing.T) {
 	moved := x.sights()
 	for range 2 {
 		for range moves {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.sights(); now != was {
 			t.Fatalf("undone:\n%s\nwas\n%s", now, was)
 		}
 		for range moves {
-			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.sights(); now != moved {
 			t.Fatalf("redone:\n%s\nwas\n%s", now, moved)
@@ -342,27 +339,23 @@ func TestMoveUndoneAfterAnEdit(t *testing.T) {
 	was := x.looks()
 	for _, name := range []string{"f", "d/a"} {
 		x.puts("s", name, "1\n")
-		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})
-		must(t, err)
+		must(t, errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})))
 		x.puts("s", "there", "2\n")
 		moved := x.looks()
 		for range 3 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.looks(); now != was {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, was)
 		}
 		for range 3 {
-			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.looks(); now != moved {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, moved)
 		}
 		for range 3 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 	}
 }
@@ -402,8 +395,7 @@ func TestMoveIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}
-	_, err := c.Move(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Move(ctx, args)))
 	q := a.asked[0]
 	paths, summary, digest := a.last(x)
 	if want := "move d to n/g; creates directory n"; summary != want || !slices.Equal(paths, []string{"d", "n", "n/g"}) {
@@ -417,17 +409,14 @@ func TestMoveIsApproved(t *testing.T) {
 			t.Errorf("the record does not name %s: %q", p, c.Trace.Paths)
 		}
 	}
-	_, err = c.Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	a.asked = nil
 	args.To = x.ws + "/n/h"
-	_, err = c.Move(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Move(ctx, args)))
 	if _, _, other := a.last(x); other == digest {
 		t.Error("another name has the same digest")
 	}
-	_, err = c.Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	was := ""
 	for what, others := range map[string]struct {
 		while func()
@@ -491,8 +480,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			defer other.Close()
 			c := x.call("other")
 			c.Approver = &asker{}
-			_, err = other.Begin(c).Create(ctx, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})
-			must(t, err)
+			must(t, errOf(other.Begin(c).Create(ctx, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})))
 		},
 		"gone":                 func(x *tree) { must(t, os.Remove(x.ws+"/d/sub/deep/c")) },
 		"a file is a link now": func(x *tree) { must(t, errors.Join(os.Remove(x.ws+"/d/a"), os.Symlink("x", x.ws+"/d/a"))) },
@@ -510,8 +498,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			c.Approver = a
 			if what == "restore" {
 				x.write("d/sub/big", big)
-				_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-				must(t, err)
+				must(t, errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})))
 				files, _ := x.trashed()
 				parked = files[0]
 			}

@@ -350,9 +350,7 @@ func TestCopy(t *testing.T) {
 	src := x.write("d/f", "one\n")
 	x.write("there", "old\n")
 	for _, err := range []error{os.Chmod(src, 0o510), os.Symlink("d/f", x.ws+"/link"), os.Symlink("gone", x.ws+"/dangling")} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	at := func(name string) string { return x.ws + "/" + name }
 	was := x.looks()
@@ -401,9 +399,7 @@ func TestCopy(t *testing.T) {
 	if _, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); code(err) != engine.CodePermissionDenied {
 		t.Errorf("over a read-only file: %v", err)
 	}
-	if err := os.Chmod(at("a/new"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(at("a/new"), 0o640))
 	if _, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); err != nil {
 		t.Error(err)
 	}
@@ -412,9 +408,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("the mode of what was there is lost: %v %v", i.Mode(), err)
 	}
 	for range 2 {
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 	if now := x.looks(); now != was {
 		t.Errorf("undone:\n%s\nwas\n%s", now, was)
@@ -432,9 +426,7 @@ func TestCopyTree(t *testing.T) {
 		os.Symlink("sub/exec", x.ws+"/d/link"), os.Symlink("none", x.ws+"/d/dangling"), os.Symlink(x.data, x.ws+"/d/out"),
 		os.Symlink("d", x.ws+"/way"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	was := x.looks()
 	sub := func(looks, dir string) string { // how a directory looks, by names below it
@@ -470,9 +462,7 @@ func TestCopyTreeRefuses(t *testing.T) {
 	x.write("hides/a", "a")
 	x.write("hides/secret", "s")
 	x.write("special/f", "")
-	if err := syscall.Mkfifo(x.ws+"/special/fifo", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(x.ws+"/special/fifo", 0o600))
 	e := under(t, func(fs *config.FS) { fs.AllowPaths, fs.DenyPaths = []string{x.ws + "/**"}, []string{"**/secret"} })
 	for name, want := range map[string]engine.Code{
 		"many": engine.CodeLimit, "hides": engine.CodePathDenied, "special": engine.CodeNotRegularFile,
@@ -497,9 +487,7 @@ func TestCopyIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	a.while = func() { x.write("f", "two\n") }
-	if _, err := c.Copy(ctx, engine.CopyArgs{From: src, To: x.ws + "/new"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Copy(ctx, engine.CopyArgs{From: src, To: x.ws + "/new"})))
 	x.reads("new", "one\n")
 	a.while = func() { x.write("late", "theirs\n") }
 	if _, err := c.Copy(ctx, engine.CopyArgs{From: src, To: x.ws + "/late"}); code(err) != engine.CodeConflict {

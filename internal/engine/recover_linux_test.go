@@ -262,8 +262,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		id := x.cut("rename", n, makes("new", names...))
 		x.Close()
 		other := x.open2(x.ws + "/r2")
-		_, err := other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))
-		must(t, err)
+		must(t, errOf(other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))))
 		x.has("r2/c", "mine")
 		if other.halfWay() == nil {
 			t.Fatalf("half %v: the other root has decided it", half)
@@ -295,8 +294,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	}
 	x.Close()
 	other := x.open2(x.ws + "/r2")
-	_, err := other.Begin(x.call("s")).Restore(ctx, checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(other.Begin(x.call("s")).Restore(ctx, checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})))
 	must(t, other.Close())
 	x.has("r2/made", "old")
 	const aborted, presumed, committed = checkpoint.Aborted, checkpoint.Presumed, checkpoint.Committed
@@ -377,8 +375,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		c := x.call("s")
 		c.Turn = "t"
 		c.BeginTurn(ctx)
-		_, err := c.ChangeFiles(ctx, x.becomes("new", all...))
-		must(t, err)
+		must(t, errOf(c.ChangeFiles(ctx, x.becomes("new", all...))))
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
 			if !asked.Swap(true) {
@@ -388,8 +385,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		x.Close()
 		x.cfg.RequireApproval = true
 		x.open()
-		_, err = x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 		for _, name := range all {
 			x.has(name, "old")
 		}
@@ -457,8 +453,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	}
 	refused("its path is locked")
 	x.SetLockWait(time.Hour)
-	_, err = x.call("other").Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(x.call("other").Undo(ctx, engine.RestoreOptions{})))
 	x.has("c", "old")
 
 	// Another process finds out, and waits for the lock.
@@ -479,8 +474,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has("b", "old")
 }
 
@@ -673,14 +667,10 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 				t.Fatalf("skip: %+v %v", done, err)
 			}
 			x.has("f", edited(old, "2", "6", "10"))
-			if _, err := restore(engine.OnConflictMerge); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(restore(engine.OnConflictMerge)))
 			x.has("f", edited(old, "6"))
 			refused() // what was kept is kept
-			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 			x.has("f", edited(old, "2", "6", "10"))
 			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the second edit alone
 				t.Fatal(err)
@@ -689,14 +679,10 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 				t.Fatalf("undo over it must be a conflict: %v", err)
 			}
-			if _, err := c.Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictMerge})))
 			x.has("f", edited(old, "6"))
 			refused()
-			if _, err := restore(engine.OnConflictForce); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(restore(engine.OnConflictForce)))
 			x.has("f", old)
 		})
 	}
@@ -727,22 +713,16 @@ func TestOutsiderTookBack(t *testing.T) {
 		c.BeginTurn(ctx)
 	}
 	turn("t1")
-	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
 	x.write("f", "by hand\n")
 	turn("t2")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	turn("t3")
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 2 {
 		t.Fatalf("both changes must be on record: %+v %v", page, err)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
 	x.has("f", "0\n")
 }
 
@@ -755,21 +735,15 @@ func TestOthersTookBack(t *testing.T) {
 	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
-	if _, err := x.call("u").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("u").Undo(ctx, engine.RestoreOptions{})))
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has("f", "0\n")
 }
 
 func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string) {
 	x.t.Helper()
 	i, err := os.Stat(x.ws + "/" + name)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	st := i.Sys().(*syscall.Stat_t)
 	var v [64]byte
 	n, _ := unix.Getxattr(x.ws+"/"+name, "user.x", v[:])
@@ -780,16 +754,12 @@ func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string
 func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("old", "old\n")
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o640))
 	if err := unix.Setxattr(path, "user.x", []byte("kept"), 0); err != nil {
 		t.Skip("no extended attributes here:", err)
 	}
 	if os.Getuid() == 0 {
-		if err := os.Chown(path, 1000, 1001); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(path, 1000, 1001))
 	}
 	c := x.call("s")
 	turn := func(name string) {
@@ -807,18 +777,14 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 	look := func(name string) meta { m, u, g, a := x.meta(name); return meta{m, u, g, a} }
 	was := map[string]meta{"old": look("old"), "made": look("made"), "shared": look("shared")}
-	if err := errors.Join(os.Remove(path), os.Remove(x.ws+"/made")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(path), os.Remove(x.ws+"/made")))
 	x.write("shared", "by hand\n")
 	turn("t2")
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 1 {
 		t.Fatalf("%+v %v", page, err)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{})))
 	x.has("old", "old, edited\n")
 	x.has("made", "made\n")
 	x.has("shared", "made\n")
@@ -834,30 +800,22 @@ func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "old\n")
 	id := x.put("s", "f", "new\n")
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o600))
 	if err := unix.Setxattr(path, "user.x", []byte("theirs"), 0); err != nil {
 		t.Skip("no extended attributes here:", err)
 	}
-	if _, err := x.restore(id, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.restore(id, "")))
 	x.has("f", "old\n")
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it has now %v %q", mode, attr)
 	}
-	if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
 	x.put("s", "f", "made anew\n")
 	if mode, _, _, _ := x.meta("f"); mode == 0o600 {
 		t.Fatalf("a new file has %v", mode)
 	}
 	for range 2 {
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it came back with %v %q", mode, attr)

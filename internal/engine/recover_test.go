@@ -26,9 +26,7 @@ func kept(t *testing.T, dir string, secret []byte) (n int) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -81,17 +79,11 @@ func TestTrashKeepsLongerWhatAPersonRemoves(t *testing.T) {
 	for byUser, want := range map[bool]time.Duration{true: checkpoint.TrashOfUsers, false: checkpoint.TrashOfAgents} {
 		x := grow(t, nil)
 		path := x.write("a.txt", "a\n")
-		if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		c := x.call("s")
 		c.ByUser = byUser
-		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 		page, err := c.Trash(ctx, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) == 0 {
 			t.Fatalf("%+v, %v", page, err)

@@ -89,8 +89,7 @@ func TestDirsOfARestore(t *testing.T) {
 		x.puts("t", "c/d/x", "x\n")
 		x.puts("t", "c/y", "y\n")
 		for range 2 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		done, err := x.call("s").Redo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || x.dirsOf(done) != "made [/c /c/d] removed [] kept [] skipped 0" {
@@ -156,9 +155,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 		}
 	}
 	set("first")
-	if err := os.Chmod(path, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o750))
 	pieces, uid := []string{"mode", "xattr:user.x"}, uint32(os.Getuid())
 	if os.Getuid() == 0 {
 		if err := os.Chown(path, 1000, 1001); err != nil {
@@ -176,9 +173,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 		t.Errorf("a dry run says what would be set: %+v %v", dry, err)
 	}
 	got, err := x.restore(id, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if of := got.Metadata[path]; !slices.Equal(of.Set, pieces) || of.Stays != nil || of.Dropped != nil {
 		t.Errorf("%+v is said to have been set", of)
 	}
@@ -202,24 +197,19 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("from", "f\n")
 	must(t, os.Chmod(path, 0o444))
-	_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/f"})
-	must(t, err)
+	must(t, errOf(x.call("s").Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/f"})))
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
 		t.Fatalf("it was made as %v", mode)
 	}
 	for range 2 {
-		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		x.has("f", "-")
-		_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		x.has("f", "f\n")
 	}
 
 	id := x.put("s", "g", "g\n")
-	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(x.ws+"/g", 0o444))
 	if _, err := x.restore(id, ""); !engine.ReadOnly.In(err) {
 		t.Errorf("what somebody else made read-only: %v", err)
 	}
@@ -317,19 +307,17 @@ func (x *tree) does(s, p, content string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
+	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
-	}})
-	must(x.t, err)
+	}})))
 }
 
 func (x *tree) deletes(s, p string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := c.Delete(ctx, p, engine.DeleteOptions{Recursive: true})
-	must(x.t, err)
+	must(x.t, errOf(c.Delete(ctx, p, engine.DeleteOptions{Recursive: true})))
 }
 
 // over puts something in the place of what is there.
@@ -552,31 +540,21 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 	} {
 		for _, later := range []bool{false, true} {
 			x := grow(t, nil)
-			if err := os.Chmod(x.ws, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(x.ws, 0o755))
+			must(t, x.Close())
 			x.cfg.WorkspaceRoot = x.ws
 			x.open()
 			path := x.write("d/x/f", "old\n")
 			for name, mode := range map[string]fs.FileMode{path: c.file, x.ws + "/d/x": c.inner, x.ws + "/d": c.outer} {
-				if err := os.Chmod(name, mode); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(name, mode))
 			}
 			id := x.put("s", "d/x/f", "new\n")
 			if later { // the same mode is not recorded again
-				if err := x.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.Close())
 				x.open()
 				id = x.put("s", "d/x/f", "newer\n")
 			}
-			if err := os.RemoveAll(x.ws + "/d"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(x.ws+"/d"))
 			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -585,9 +563,7 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v (%v)", c.name, name, i.Mode(), want, err)
 				}
 			}
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 			if _, err := os.Stat(x.ws + "/d"); err == nil {
 				t.Errorf("%s: undo leaves the directories", c.name)
 			}
@@ -652,9 +628,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
 	kinds("did", false, did...)
 	kinds("now", true, did...)
-	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
 	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
@@ -664,9 +638,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
 	x.trade()
-	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	x.write("file", "theirs\n")
 	c := x.call("s")
 	c.Turn = "t2"
@@ -688,8 +660,7 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 		c.BeginTurn(ctx)
 		for i, name := range steps {
 			if i > 0 {
-				_, err := c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})
-				must(t, err)
+				must(t, errOf(c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})))
 			}
 			x.puts("t", name, name+"\n")
 		}
@@ -1095,20 +1066,16 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 					t.Fatalf("in the trash: %v", files)
 				}
 				if by == "turn" {
-					if _, err := call.Untrash(ctx, done.Trashed[0].ID, false); err != nil {
-						t.Fatal(err)
-					}
-				} else if _, err := call.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
+					must(t, errOf(call.Untrash(ctx, done.Trashed[0].ID, false)))
+				} else {
+					must(t, errOf(call.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 				}
 				x.has(c.file, content)
 				if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
 					t.Fatal(err)
 				}
 				x.has(c.file, "-")
-				if _, err := call.Redo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(call.Redo(ctx, engine.RestoreOptions{})))
 				x.has(c.file, content)
 			})
 		}
@@ -1127,12 +1094,8 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 		rewind := func() (*engine.Restored, error) {
 			return c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
 		}
-		if _, err := rewind(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(rewind()))
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		x.has("n0/k/g", big)
 		if outside {
 			x.write("n0/k/g", big+"!")
@@ -1156,20 +1119,14 @@ func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
 	c.Turn = "t1"
 	c.BeginTurn(ctx)
 	x.put("s", "n0/k/g", strings.Repeat("b", 500))
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
 	for range 2 {
 		if now := x.looks(); strings.Contains(now, "/n0") {
 			t.Fatalf("left behind:\n%s", now)
 		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		x.has("n0/k/g", strings.Repeat("b", 500))
-		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 	}
 }
 
@@ -1200,9 +1157,7 @@ func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 	}
 	x.has("g", strings.Repeat("b\n", 200))
 	for _, name := range []string{"g", "a"} { // the making of g, by which what it is now is parked, and then that of a
-		if _, err := c.Undo(ctx, skip); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, skip)))
 		x.has(name, "-")
 	}
 }
@@ -1233,9 +1188,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
-	if _, err := x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{})))
 	if _, err := x.restore(mine, ""); err != nil {
 		t.Errorf("and after it went to the trash: %v", err)
 	}
@@ -1247,17 +1200,13 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 	x := grow(t, small)
 	id := x.put("s", "made/deep/f", "f\n")
 	done, err := x.restore(id, engine.OnConflictRefuse)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if done, err = x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictRefuse); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
 		op, err := x.call("s").Checkpoint(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dirs := 0
 		for _, c := range op.Changes {
 			if c.After.Kind != checkpoint.Dir {
@@ -1287,8 +1236,7 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 		var id checkpoint.ID
 		if purge {
 			id = x.put("s", "f", edited)
-			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})
-			must(t, err)
+			must(t, errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})))
 		} else {
 			st := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(old)), Hash: engine.HashOf([]byte(old))}
 			saved, err := db.Save(ctx, checkpoint.Op{Kind: checkpoint.KindImport, Principal: c.Principal, Session: c.Session,
@@ -1312,9 +1260,7 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 				t.Errorf("what it became is not there to be shown: %+v %+v %v", files, left, err)
 			}
 		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
 		x.has("f", old)
 	}
 }

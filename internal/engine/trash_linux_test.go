@@ -34,14 +34,10 @@ func TestParked(t *testing.T) {
 	x.write("t/big.bin", big)
 	x.write("t/sub/b.txt", "b\n")
 	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("b.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/sub", 0o700)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	old := time.Unix(1e9, 5)
-	if err := os.Chtimes(x.ws+"/t/sub/b.txt", old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(x.ws+"/t/sub/b.txt", old, old))
 	before := x.looks()
 	same := func() {
 		t.Helper()
@@ -74,9 +70,7 @@ func TestParked(t *testing.T) {
 		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
 			t.Fatalf("listed %+v %v", page, err)
 		}
-		if _, err := x.call("another session").Untrash(ctx, e.ID, false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("another session").Untrash(ctx, e.ID, false)))
 		same()
 		if files, info := x.trashed(); files != nil || info != nil || inodeOf(t, path) != inode {
 			t.Errorf("left in the trash: %v %v", files, info)
@@ -87,24 +81,16 @@ func TestParked(t *testing.T) {
 	}
 	for range 2 { // the history knows it too, again and again
 		c := x.call("z")
-		if _, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
 		for range 2 {
-			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 			same()
-			if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 			if _, err := os.Lstat(x.ws + "/t"); err == nil {
 				t.Fatal("redone, and still there")
 			}
 		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		same()
 	}
 	if files, info := x.trashed(); files != nil || info != nil {
@@ -115,9 +101,7 @@ func TestParked(t *testing.T) {
 func inodeOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	i, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return i.Sys().(*syscall.Stat_t).Ino
 }
 
@@ -134,13 +118,9 @@ func TestParkedRefusals(t *testing.T) {
 		return nil
 	}}
 	old := x.looks()
-	if _, err := c.ChangeFiles(ctx, edit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.ChangeFiles(ctx, edit)))
 	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Turn = "two" // what is in the trash was not changed from outside
 	c.BeginTurn(ctx)
 	x.write("t/other.txt", "somebody's\n")
@@ -150,13 +130,9 @@ func TestParkedRefusals(t *testing.T) {
 	if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Errorf("undone over something that is there: %v", err)
 	}
-	if err := os.RemoveAll(x.ws + "/t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(x.ws+"/t"))
 	for range 2 { // the deletion, then the edit
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	}
 	if now := x.looks(); now != old {
 		t.Errorf("undone:\n%s\nwas\n%s", now, old)
@@ -196,9 +172,7 @@ func TestParkedRefusals(t *testing.T) {
 	x.Begin(c)
 	// Another thing in its place is not what was parked.
 	files, _ := x.trashed()
-	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)))
 	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
 		t.Errorf("a planted tree came back: %v", err)
 	}
@@ -216,22 +190,14 @@ func TestParkedExpires(t *testing.T) {
 	x.write(deep+"/f.txt", "f\n")
 	x.write("t/shut/f.txt", "f\n")
 	for _, err := range []error{os.Symlink(kept, x.ws+"/t/link"), os.Symlink(x.ws, x.ws+"/t/dirlink"), os.Chmod(x.ws+"/t/shut", 0o500)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	done, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.Close()
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed))
 	if files, info := x.trashed(); files != nil || info != nil {
 		t.Errorf("still there: %v %v", files, info)
 	}
@@ -269,17 +235,13 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 				},
 				func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err },
 			}
-			if err := errors.Join(steps[0](), steps[1]()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(steps[0](), steps[1]()))
 			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
 			here := func(what string) bool {
 				t.Helper()
 				now := bare(x.looks())
 				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var files []string
 				all, _ := x.trashed()
 				for _, f := range all {
@@ -309,9 +271,7 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 					}
 					call, err := system.fail(n, bad, steps[step])
 					if call == "" {
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						break
 					}
 					cells++
@@ -341,9 +301,7 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 	system := callsOf(x)
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	for _, c := range []struct {
 		step func() error
@@ -370,9 +328,7 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 		system.hook.Store(&hook)
 		err := c.step()
 		system.hook.Store(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if there, _ := filepath.Glob(c.gone); there != nil {
 			t.Fatalf("it did not move: %v", there)
 		}
@@ -391,26 +347,20 @@ func TestParkedTwice(t *testing.T) {
 		x.write("t/big.bin", strings.Repeat("b", 101))
 		x.write("t/"+name, "")
 		done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids = append(ids, done.Checkpoint)
 	}
 	for i, name := range []string{"one", "two"} {
 		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
 		done, err := c.Restore(ctx, in, engine.RestoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
 			t.Errorf("over the other one: %v", err)
 		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 	}
 }
 
@@ -429,9 +379,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 	if kept {
 		x.put("z", dir+"/kept", "k\n")
 	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has(dir+"/f", "-")
 }
 
@@ -456,9 +404,7 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			cfg := x.cfg
 			cfg.RequireApproval = true
 			other, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer other.Close()
 			c := x.call("s")
 			c.Approver = meanwhile(func() {
@@ -474,13 +420,9 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			}
 			x.isBack("redone", "big")
 			for range 2 { // the history has it once
-				if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 				x.has("big/f", "-")
-				if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 				x.isBack("and again", "big")
 			}
 		}
@@ -513,9 +455,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 			}
 		}
 		x.isBack("redone", "big")
-		if err := os.RemoveAll(x.ws + "/big"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(x.ws+"/big"))
 		if reached = n; calls.Load() < n {
 			break
 		}
@@ -536,18 +476,12 @@ func TestParkedFromTheLowerLayer(t *testing.T) {
 		big := strings.Repeat("b", 101)
 		at := x.ws + "/ov"
 		for _, d := range []string{at, upper + "/up", upper + "/work", lower + "/w", lower + "/w/tree"} {
-			if err := os.Mkdir(d, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(d, 0o700))
 		}
 		for _, f := range []string{"big", "tree/big"} {
-			if err := os.WriteFile(lower+"/w/"+f, []byte(big), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(lower+"/w/"+f, []byte(big), 0o600))
 		}
-		if err := os.Link(lower+"/w/big", lower+"/w/second"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Link(lower+"/w/big", lower+"/w/second"))
 		if err := unix.Mount("overlay", at, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"+options); err != nil {
 			t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
 		}
@@ -627,11 +561,9 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				t.Fatalf("%s for %s, forced: %v", what, of, err)
 			}
 			for range 2 {
-				_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-				must(t, err)
+				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 				untouched("undone")
-				_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
-				must(t, err)
+				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 				if _, err := os.Lstat(place); err == nil {
 					t.Fatalf("%s for %s stays", what, of)
 				}
@@ -646,8 +578,7 @@ func TestBackAlready(t *testing.T) {
 	x.write("d/big", strings.Repeat("b", 101))
 	del, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 	must(t, err)
-	_, err = x.call("s").Untrash(ctx, del.Trashed[0].ID, false)
-	must(t, err)
+	must(t, errOf(x.call("s").Untrash(ctx, del.Trashed[0].ID, false)))
 	testdir.Tick(t)
 	x.puts("t", "d/new", "x\n")
 	done, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
@@ -655,8 +586,7 @@ func TestBackAlready(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 	for range 2 {
-		_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 	if _, err := os.Lstat(x.ws + "/d"); err == nil {
 		t.Error("undone, and still there")
@@ -671,8 +601,7 @@ func TestFaultsOfAParkedTrade(t *testing.T) {
 		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
 			t.Fatalf("only %d were parked", closed)
 		}
-		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 	})
 }
 
@@ -734,8 +663,7 @@ func (x *tree) closedDuring(system *calls, step func(*engine.Call, context.Conte
 	}
 	system.hook.Store(&look)
 	defer system.hook.Store(nil)
-	_, err := step(x.call("s"), ctx, engine.RestoreOptions{})
-	must(x.t, err)
+	must(x.t, errOf(step(x.call("s"), ctx, engine.RestoreOptions{})))
 	return most
 }
 
@@ -805,7 +733,6 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || looks() != now {
 			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
 		}
-		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 }

@@ -63,14 +63,10 @@ func grow(t testing.TB, change func(*config.FS)) *tree {
 func growIn(t testing.TB, dir string, change func(*config.FS)) *tree {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &tree{t: t, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS}
 	for _, d := range []string{x.ws, x.data} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d, 0o700))
 	}
 	x.cfg.RequireApproval, x.cfg.CheckpointBeforeMutation = false, true
 	if change != nil {
@@ -87,9 +83,7 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 func (x *tree) open() {
 	x.t.Helper()
 	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(cmp.Or(x.root, x.ws), x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	if x.Engine = e; x.calls != nil {
 		e.AtHome()
 	}
@@ -113,12 +107,8 @@ func (x *tree) call(session string) *engine.Call {
 func (x *tree) write(name, content string) string {
 	x.t.Helper()
 	path := x.ws + "/" + name
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		x.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, os.MkdirAll(filepath.Dir(path), 0o750))
+	must(x.t, os.WriteFile(path, []byte(content), 0o640))
 	return path
 }
 
@@ -129,9 +119,7 @@ func (x *tree) put(session, name, content string) checkpoint.ID {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	return checkpoint.ID(done.Checkpoint)
 }
 
@@ -173,9 +161,7 @@ func (x *tree) looks() string {
 		out += "\n"
 		return nil
 	})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	return out
 }
 
@@ -191,9 +177,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 	x.write("t/sub/empty.txt", "")
 	x.write("keep.txt", "k\n")
 	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("a.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/a.txt", 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	before := x.looks()
 	for _, c := range []struct {
@@ -231,15 +215,11 @@ func TestDeleteAndUntrash(t *testing.T) {
 		}
 	}
 	// The history knows it too: the deletion is a change like any other.
-	if _, err := x.call("z").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("z").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
 	if _, err := x.call("z").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != before {
 		t.Fatalf("undone: %v\n%s\nwas\n%s", err, x.looks(), before)
 	}
-	if _, err := x.call("z").Redo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("z").Redo(ctx, engine.RestoreOptions{})))
 	if _, err := os.Lstat(x.ws + "/t"); err == nil {
 		t.Errorf("redone, and still there:\n%s", x.looks())
 	}
@@ -251,9 +231,7 @@ func TestTrashRefusals(t *testing.T) {
 	a := x.write("a.txt", "a\n")
 	d := x.write("d/f.txt", "f\n")
 	done, err := x.call("s").Delete(ctx, a, engine.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.write("a.txt", "somebody's\n")
 	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
@@ -297,29 +275,22 @@ func TestTimes(t *testing.T) {
 	old := time.Unix(1e9, 7)
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
 	for _, p := range []string{a, b} {
-		if err := os.Chtimes(p, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(p, old, old))
 	}
 	c := x.call("s")
 	c.Turn = "t"
 	c.BeginTurn(ctx)
 	change := func(content string) {
 		t.Helper()
-		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
+		must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
 			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	for _, keep := range []bool{false, true} {
 		change("new\n")
-		if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep})))
 		i, err := os.Stat(a)
 		if err != nil || i.ModTime().Equal(old) != keep {
 			t.Errorf("keep %v: it is of %v %v", keep, i.ModTime(), err)
@@ -344,9 +315,7 @@ func TestDeniedByNow(t *testing.T) {
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed := x.looks()
 	x.Close()
 	x.deny = b
@@ -402,13 +371,11 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 		t.Helper()
 		files := x.becomes(content, name)
 		files.Parents = true
-		_, err := c.ChangeFiles(ctx, files)
-		must(t, err)
+		must(t, errOf(c.ChangeFiles(ctx, files)))
 	}
 	remove := func() {
 		t.Helper()
-		_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-		must(t, err)
+		must(t, errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})))
 	}
 	change("d/f", "new\n")
 	change("o", "new\n")

@@ -223,8 +223,7 @@ func TestMkdirIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}}
-	_, err := c.Mkdir(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Mkdir(ctx, args)))
 	paths, summary, _ := a.last(x)
 	if want := "make directory a/b; creates 2 directories: a, a/b"; summary != want || !slices.Equal(paths, []string{"a", "a/b"}) {
 		t.Errorf("asked %q about %q", summary, paths)

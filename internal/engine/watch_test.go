@@ -47,9 +47,7 @@ func watchingAs(t *testing.T, recursive, loosely bool, prepare func(x *tree)) *w
 		v.w.Close()
 		t.Skip("SKIPPED: what happens is told by halves, and late, on this system")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { v.w.Close() })
 	return v
 }
@@ -86,9 +84,7 @@ func (v *watched) tells(what string, want ...string) {
 
 func (v *watched) do(errs ...error) {
 	v.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, errors.Join(errs...))
 }
 
 func TestWatch(t *testing.T) {
@@ -97,9 +93,7 @@ func TestWatch(t *testing.T) {
 		x.write("d/in/deep", "")
 		x.write("secrets/s", "")
 		x.write("../outside/o", "")
-		if err := os.Symlink("../outside", x.ws+"/link"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink("../outside", x.ws+"/link"))
 	})
 	at := func(name string) string { return v.ws + "/" + name }
 	v.tells("nothing yet")
@@ -195,22 +189,18 @@ func TestWatchAnywhere(t *testing.T) {
 // A change of ours is one event of the path, though names are exchanged for it.
 func TestWatchOwnChanges(t *testing.T) {
 	v := watching(t, true, func(x *tree) { x.write("f", "one\n") })
-	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+	must(t, through(v.e, func(ctx context.Context, c *engine.Call) error {
 		_, _, err := c.Edit(ctx, engine.EditArgs{
 			Path: v.ws + "/f", Edits: []edit.Edit{{Old: "one", New: "two"}},
 			Refuse: func(*engine.Target, error) error { return nil },
 		})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	v.tells("an edit", "modify f")
-	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+	must(t, through(v.e, func(ctx context.Context, c *engine.Call) error {
 		_, err := c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	got := v.told()
 	for _, want := range []string{"create d", "create d/new"} {
 		if !strings.Contains(strings.Join(got, ","), want) {

@@ -54,9 +54,7 @@ func TestAppend(t *testing.T) {
 	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{Parents: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{})))
 	x.write("f", "one\nothers\n")
 	if _, err := x.call("s").Append(ctx, path, []byte{0xff, '\n'}, engine.Rules{}); err != nil {
 		t.Error(err)
@@ -156,9 +154,7 @@ func TestForceLosesNothing(t *testing.T) {
 	x.write("a", "one\n")
 	c := x.call("s")
 	done, err := c.ChangeFiles(ctx, x.becomes("two\n", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
 	large := strings.Repeat("x", 101)
 	x.write("a", large)
@@ -175,13 +171,9 @@ func TestForceLosesNothing(t *testing.T) {
 	x.reads("a", large)
 	x.write("a", "small\n")
 	back, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.reads("a", "one\n")
-	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{})))
 	x.reads("a", "small\n")
 }
 
@@ -250,16 +242,10 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 	c := x.call("s")
 	swap := func() {
 		t.Helper()
-		if err := errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")))
 	}
-	if err := os.MkdirAll(x.ws+"/a/empty", 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(x.ws+"/a/empty", 0o750))
+	must(t, errOf(c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true})))
 	swap()
 	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err == nil {
 		t.Error("a directory came back behind a link")
@@ -273,9 +259,7 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 func (x *tree) externals() (n int) {
 	x.t.Helper()
 	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	for _, c := range page.Checkpoints {
 		if c.Kind == checkpoint.KindExternal {
 			n++
@@ -288,9 +272,7 @@ func (x *tree) externals() (n int) {
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
 	c := x.call("s")
-	if _, err := c.ChangeFiles(ctx, x.becomes("0\n", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.ChangeFiles(ctx, x.becomes("0\n", "a"))))
 	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
 		x.write("a", content)
 		c.Turn = strconv.Itoa(turn)
@@ -309,15 +291,13 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	again := x.becomes("a\n", "t/a")
 	again.Parents = true
 	for i, want := range []int{0, 1} {
-		if _, err := c.ChangeFiles(ctx, again); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.ChangeFiles(ctx, again)))
 		if i == 0 {
 			if done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
 				t.Fatalf("%+v %v", done, err)
 			}
-		} else if err := os.RemoveAll(x.ws + "/t"); err != nil {
-			t.Fatal(err)
+		} else {
+			must(t, os.RemoveAll(x.ws+"/t"))
 		}
 		c.Turn = strconv.Itoa(i)
 		c.BeginTurn(ctx)
@@ -335,12 +315,8 @@ func TestSkipPassesByALinkOnTheWay(t *testing.T) {
 	c := x.call("s")
 	c.Turn = "t"
 	c.BeginTurn(ctx)
-	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g"))))
+	must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")))
 	in := checkpoint.Restore{Turn: "t"}
 	if _, err := c.Restore(ctx, in, engine.RestoreOptions{}); err == nil {
 		t.Error("restored behind a link")
@@ -647,30 +623,26 @@ func (x *tree) scripted(run int64, trees bool) {
 		if !trees {
 			return
 		}
-		_, err := c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})
-		must(x.t, err)
+		must(x.t, errOf(c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})))
 	}
 	move := func(from, to string) {
 		x.t.Helper()
 		if !trees {
 			return
 		}
-		_, err := c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
-		must(x.t, err)
+		must(x.t, errOf(c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})))
 	}
 	put("kept", "once\n")
 	put("kept", "twice\n")
 	put("gone", "it comes and goes\n")
 	remove("gone")
-	_, err := c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
-	must(x.t, err)
+	must(x.t, errOf(c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})))
 	put("made/deep/f", "f\n")
 	move("made/deep/f", "made/g")
 	move("old/a", "made/a")
 	put("made/a/1", "one\n")
 	remove("old")
-	_, err = c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
-	must(x.t, err)
+	must(x.t, errOf(c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})))
 }
 
 // One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
@@ -786,9 +758,7 @@ func TestZeroOfRetentionIsMeant(t *testing.T) {
 func TestExcludeFollowsLinks(t *testing.T) {
 	dir := guardfs.Canonical(t.TempDir())
 	for _, d := range []string{"rel7", "rel8", "secrets/deep"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
 	link := filepath.Join(dir, "current")
 	if err := os.Symlink("rel7", link); err != nil {
@@ -797,9 +767,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	c := config.Default().Tools.FS.Checkpoint
 	c.Exclude = []string{filepath.ToSlash(link) + "/.env", "**/secrets"}
 	o, err := engine.StoreOptions(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	excluded := func(want bool, names ...string) {
 		t.Helper()
 		for _, n := range names {
@@ -810,11 +778,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	}
 	excluded(true, "rel7/.env", "secrets/deep/key", "a/secrets")
 	excluded(false, "rel8/.env", "rel7/a")
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("rel8", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(link))
+	must(t, os.Symlink("rel8", link))
 	excluded(true, "rel8/.env", "rel7/.env")
 }

@@ -15,13 +15,9 @@ func TestUse(t *testing.T) {
 	use := func() *Use {
 		t.Helper()
 		l, err := OpenLocks(dir) // each as another process has it
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u, err := l.Use(t.Context(), "k", []byte("what"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return u
 	}
 	cleared := 0
@@ -31,9 +27,7 @@ func TestUse(t *testing.T) {
 		t.Errorf("the first of two: %d, %v", cleared, err)
 	}
 	l, err := OpenLocks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = b.Last(func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -61,9 +55,7 @@ func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := OpenLocks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, key := range []string{"alive", "ended", "killed", "shared"} {
 		for range 2 {
 			u, err := l.Use(t.Context(), key, []byte(key))
@@ -75,16 +67,12 @@ func TestAbandoned(t *testing.T) {
 			case key == "killed":
 				err = u.file.Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if key == "shared" {
 				if u, err = l.Use(t.Context(), key, []byte(key)); err == nil {
 					err = u.file.Close() // one of its users was killed
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 		}
 	}
