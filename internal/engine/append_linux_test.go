@@ -154,8 +154,7 @@ func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 					if err == nil {
 						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
 					}
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				b, rerr := os.ReadFile(x.ws + "/large")
 				must(t, rerr)
@@ -218,8 +217,7 @@ func TestTornAppend(t *testing.T) {
 					c.first(x)
 				}
 				x.appendFile("large", c.others)
-				x.Close()
-				x.open()
+				x.reopen()
 				x.reads("large", c.want)
 				op, err := x.call("s").Checkpoint(ctx, id)
 				must(t, err)
@@ -411,8 +409,7 @@ func TestFaultAtEveryCallOfACut(t *testing.T) {
 				half := x.halfWay() != nil
 				if half || bad.lasting {
 					again++
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				b, rerr := os.ReadFile(x.ws + "/large")
 				must(t, rerr)

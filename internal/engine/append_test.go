@@ -134,9 +134,7 @@ func TestAppendIsUndone(t *testing.T) {
 	x := grow(t, tight)
 	path := x.write("large", large)
 	must(t, os.Chmod(path, 0o604))
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	for _, text := range []string{"one\n", "two\n"} {
 		must(t, errOf(c.Append(ctx, path, []byte(text), engine.Rules{})))
 	}
@@ -213,9 +211,7 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	t.Parallel()
 	x := grow(t, tight)
 	path := x.write("large", large)
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	_, err := c.Append(ctx, path, []byte("one\n"), engine.Rules{})
 	must(t, err)
 	_, _, err = c.Write(ctx, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})

@@ -207,7 +207,7 @@ func TestDirectoriesAreApprovedByName(t *testing.T) {
 	sees("mkdir e/…", err, "creates 4 directories: e, e/1, e/2, …", "e", "e/1", "e/2", "e/3")
 
 	write := x.becomes("one\n", "n1/n2/f")
-	write.Parents, write.Summary = true, "write 4 bytes"
+	write.Summary = "write 4 bytes"
 	_, err = c.ChangeFiles(ctx, write)
 	sees("write", err, "write 4 bytes; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
 	_, err = c.Undo(ctx, engine.RestoreOptions{})
@@ -255,8 +255,7 @@ func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
 	x, a := asking(t)
 	x.write("no/f", "f\n")
 	x.deny = x.ws + "/no/d"
-	x.Close()
-	x.open()
+	x.reopen()
 	c := x.call("s")
 	c.Approver = a
 	if _, err := c.ChangeFiles(ctx, x.mkdir("no/d")); err == nil {
@@ -284,7 +283,6 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	must(t, os.Mkdir(x.ws+"/n1", 0o755))
 	a.while = func() { _ = os.Remove(x.ws + "/n1") }
 	write := x.becomes("one\n", "n1/n2/f")
-	write.Parents = true
 	_, err := c.ChangeFiles(ctx, write)
 	if !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
@@ -330,7 +328,6 @@ func TestManyRemovals(t *testing.T) {
 			names = append(names, fmt.Sprintf("many%d/%d", files, i))
 		}
 		write := x.becomes("one\n", names...)
-		write.Parents = true
 		must(t, errOf(c.ChangeFiles(ctx, write)))
 		a.asked = nil
 		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))

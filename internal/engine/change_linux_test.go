@@ -151,9 +151,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				x.write(names[i], "old\n")
 			}
 			openFiles(t, false, max(128, *manyFiles/10))
-			call := x.call("s")
-			call.Turn = "t1"
-			call.BeginTurn(ctx)
+			call := x.turn("s", "t1")
 			all := func(want string) {
 				t.Helper()
 				for _, name := range names {
@@ -335,9 +333,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 	}{{"d/f%d", false}, {"d%d/f", false}, {"d%d/f", true}} { // one directory; many; and many that have to be made
 		refused := 0
 		x := grow(t, nil)
-		who := x.call("s")
-		who.Turn = "t1"
-		who.BeginTurn(ctx)
+		who := x.turn("s", "t1")
 		var names []string
 		for i := range files {
 			names = append(names, fmt.Sprintf(c.name, i))
@@ -382,9 +378,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 func TestRestoreInParts(t *testing.T) {
 	const dirs, each = 300, 1
 	x := grow(t, nil)
-	who := x.call("s")
-	who.Turn = "t1"
-	who.BeginTurn(ctx)
+	who := x.turn("s", "t1")
 	var names []string
 	for i := range dirs * each {
 		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
@@ -506,10 +500,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			dir = x.ws
 			must(t, os.Mkdir(x.ws+"/other", 0o755))
 			c.arm(x)
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
-				return nil
-			}})
+			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: holding("f")})
 			if (err == nil) != c.ok {
 				t.Errorf("%v", err)
 			}
@@ -548,17 +539,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		return fi
 	}
 	change := func(x *tree, to string, names ...string) error {
-		m := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
-			for _, t := range ts {
-				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(to)}
-			}
-			return nil
-		}}
-		for _, n := range names {
-			m.Paths = append(m.Paths, x.ws+"/"+n)
-		}
-		_, err := x.call("s").ChangeFiles(ctx, m)
-		return err
+		return x.writeAll(x.call("s"), names, to)
 	}
 	link := func(x *tree, name string) os.FileInfo {
 		if os.Symlink("away", x.ws+"/"+name) != nil {
@@ -675,10 +656,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 				}
 				wg.Go(func() {
 					_, errs[k] = e.Begin(x.call(fmt.Sprint("s", k))).ChangeFiles(ctx, engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
-						Next: func(ts []*engine.Target) error {
-							ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-							return nil
-						}})
+						Next: holding(content)})
 				})
 			}
 			wg.Wait()
@@ -704,10 +682,7 @@ func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	var other *engine.Engine
 	var err error
 	put := func(e *engine.Engine, c *engine.Call, content string) error {
-		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
-			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-			return nil
-		}})
+		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: holding(content)})
 		return err
 	}
 	x := grow(t, nil)
@@ -755,9 +730,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
 		must(t, err)
 		defer other.Close()
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t")
 		for i := range files {
 			x.put("s", fmt.Sprintf("n/%d/x", i), "new\n")
 		}
@@ -844,12 +817,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 		system := callsOf(x)
 		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 		system.fail(n, badCalls()["EIO ever after"], func() error {
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
-				for _, t := range ts {
-					t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-				}
-				return nil
-			}})
+			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")})
 			return err
 		})
 		marks := x.halfWay()
@@ -870,9 +838,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 func TestModeAloneComesBack(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "same\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
 	x.put("s", "f", "same\n")
 	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
@@ -906,16 +872,10 @@ func TestNamesOfManyAreSynced(t *testing.T) {
 		}
 		return nil
 	}
-	x.Close()
-	x.open()
+	x.reopen()
 	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 	syncs.Store(0)
-	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		}
-		return nil
-	}})
+	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")})
 	if err != nil || done.Targets[0].Published == nil || syncs.Load() < 4 {
 		t.Errorf("%d syncs of two files and two directories, %v", syncs.Load(), err)
 	}

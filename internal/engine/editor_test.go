@@ -78,8 +78,7 @@ func edited(t *testing.T, change func(*config.FS)) (*tree, *editor) {
 	x.write("d/held", "disk\n")
 	must(t, os.Symlink("plain", x.ws+"/link"))
 	x.deny = x.ws + "/denied"
-	x.Close()
-	x.open()
+	x.reopen()
 	d := &editor{texts: map[string]string{}}
 	for _, name := range []string{"held", "new", "denied", "d/held", "none/f", "link"} {
 		d.texts[x.ws+"/"+name] = "buffer\n"
@@ -222,12 +221,6 @@ func TestOverlayChanges(t *testing.T) {
 			return err
 		}
 	}
-	removal := func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindAbsent}
-		}
-		return nil
-	}
 	for _, c := range []struct {
 		what, name string
 		change     change
@@ -265,7 +258,7 @@ func TestOverlayChanges(t *testing.T) {
 			}}
 		}), refused},
 		{"remove", "held", files(func(_ *tree, path string) engine.Files {
-			return engine.Files{Paths: []string{path}, Next: removal}
+			return engine.Files{Paths: []string{path}, Next: gone}
 		}), refused},
 		{"several", "held", files(func(x *tree, _ string) engine.Files { return x.becomes("x", "plain", "held") }), refused},
 		{"directory", "new", files(func(x *tree, _ string) engine.Files { return x.mkdir("new") }), refused},
@@ -294,8 +287,7 @@ func TestOverlayChanges(t *testing.T) {
 		}, refused},
 		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
 			x.cfg.Checkpoint.MaxFileBytes = 1
-			x.Close()
-			x.open()
+			x.reopen()
 			_, err := x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 			return err
 		}, refused},
@@ -662,8 +654,7 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	}
 	x.reads("plain", "disk\n")
 	x.cfg.Checkpoint.MaxFileBytes = 1 // then a directory goes by one rename
-	x.Close()
-	x.open()
+	x.reopen()
 	x.write("e/f", "disk\n")
 	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
 	if _, err := x.Begin(call).Delete(ctx, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
@@ -1067,12 +1058,6 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 // Saved text is no unsaved text: each change that can't be made in the client is made on the disk where it has the
 // same as the client, and refused, with nothing done, where the client has another.
 func TestOverlaySavedGoesToTheDisk(t *testing.T) {
-	removal := func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindAbsent}
-		}
-		return nil
-	}
 	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
 		"delete": func(x *tree, c *engine.Call, path string) error {
 			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
@@ -1098,7 +1083,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 			return err
 		},
 		"remove": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: removal}))
+			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: gone}))
 		},
 		"several": func(x *tree, c *engine.Call, _ string) error {
 			return errOf(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))

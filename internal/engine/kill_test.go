@@ -303,10 +303,7 @@ var makings = map[string]struct {
 	run func(e *engine.Engine, ws string) error
 }{
 	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		_, err := maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: func(ts []*engine.Target) error {
-			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-			return nil
-		}})
+		_, err := maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: holding("new\n")})
 		return err
 	}},
 	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
@@ -895,10 +892,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			c := x.call("s")
 			c.Run = 7
 			change := func(path, content string) {
-				must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
-					ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-					return nil
-				}})))
+				must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: holding(content)})))
 			}
 			change("/edited.txt", "first\n")
 			change("/edited.txt", "new\n")
@@ -936,8 +930,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
 					}
 					again++
-					x.Close()
-					x.open()
+					x.reopen()
 					now = bare(x.looks())
 				}
 				switch {
@@ -1047,8 +1040,7 @@ func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, sy
 						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
 					}
 					again++
-					x.Close()
-					x.open()
+					x.reopen()
 					now = bare(x.looks())
 				}
 				switch {
@@ -1111,8 +1103,7 @@ func callsOf(x *tree) *calls {
 		}
 		return nil
 	}
-	x.Close()
-	x.open()
+	x.reopen()
 	return c
 }
 
@@ -1211,12 +1202,7 @@ func (x *tree) cut(op string, n int64, do func(x *tree) error) checkpoint.ID {
 
 // makes has the files of these names become content.
 func makes(content string, names ...string) func(x *tree) error {
-	return func(x *tree) error {
-		f := x.becomes(content, names...)
-		f.Parents = true
-		_, err := x.call("s").ChangeFiles(ctx, f)
-		return err
-	}
+	return func(x *tree) error { return x.writeAll(x.call("s"), names, content) }
 }
 
 // halfWay lists what is marked as half-way.
@@ -1306,25 +1292,12 @@ func (x *tree) puts(turn, name, content string) {
 	x.t.Helper()
 	c := x.call("s")
 	c.Turn = turn
-	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})))
+	must(x.t, errOf(c.ChangeFiles(ctx, x.becomes(content, name))))
 }
 
 // writeAll is one change that gives all of these files the content.
 func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = x.ws + "/" + name
-	}
-	_, err := c.ChangeFiles(ctx, engine.Files{Paths: paths, Parents: true, Next: func(ts []*engine.Target) error {
-		for _, target := range ts {
-			target.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		}
-		return nil
-	}})
-	return err
+	return errOf(c.ChangeFiles(ctx, x.becomes(content, names...)))
 }
 
 // trashed lists what lies in the trash of the data directory, payloads and sidecars.

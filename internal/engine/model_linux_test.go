@@ -229,10 +229,7 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 	name := r.name()
 	content := r.edited(r.m.at(name))
 	s.what = "write " + content + " to " + name
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
-		return nil
-	}})
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: holding(modelText(content))})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}

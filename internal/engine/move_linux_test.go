@@ -206,9 +206,7 @@ func TestRewindOverMoves(t *testing.T) {
 	x := grow(t, nil)
 	x.layMove()
 	was := x.looks()
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	move := func(from, to string, over bool) {
 		t.Helper()
 		must(t, errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})))
@@ -677,8 +675,7 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 						if x.halfWay() != nil {
 							again++
 						}
-						x.Close()
-						x.open()
+						x.reopen()
 					}
 					switch now := x.looks(); {
 					case x.halfWay() != nil:
@@ -810,8 +807,7 @@ func TestCopyLargeIsAsked(t *testing.T) {
 	t.Parallel()
 	x, a := asking(t)
 	x.cfg.Checkpoint.MaxFileBytes = int64(len(large)) - 1
-	x.Close()
-	x.open()
+	x.reopen()
 	from := x.write("large", large)
 	c := x.call("s")
 	c.Approver = a
@@ -933,8 +929,7 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 				break
 			}
 			if bad.lasting {
-				x.Close()
-				x.open()
+				x.reopen()
 			}
 			got, rerr := os.ReadFile(x.ws + "/d/new")
 			switch {

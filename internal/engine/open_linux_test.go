@@ -44,8 +44,7 @@ func cutBoth(t *testing.T, first, second int64, bad string) (met [2]bool, fell s
 		ids[1] = ""
 	}
 	last.RecoverBy(ctx, bad) //nolint:errcheck // it may be bad
-	x.Close()
-	x.open()
+	x.reopen()
 	for i, names := range [][]string{{"r1/b", "r2/a"}, {"r1/b", "r1/c"}} {
 		if ids[i] != "" && x.outcome(ids[i]) != checkpoint.Aborted && x.outcome(ids[i]) != checkpoint.Foreign {
 			for _, name := range names {

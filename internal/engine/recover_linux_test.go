@@ -45,8 +45,7 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 			second = x.put("s", "b", "y")
 		}
 		third := x.put("s", "n/m/f", "new")
-		x.Close()
-		x.open()
+		x.reopen()
 		x.write("b", "x") // as it was before, by others
 		must(t, os.Remove(x.ws+"/n/m/f"))
 		looks := x.looks()
@@ -83,8 +82,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 		if x.halfWay() == nil {
 			t.Fatal("nothing was cut off: the test tests nothing")
 		}
-		x.Close()
-		x.open()
+		x.reopen()
 		x.write("b", "x")
 		for _, dry := range []bool{true, false} {
 			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{DryRun: dry})
@@ -114,8 +112,7 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 			t.Fatalf("there is %v", holds)
 		}
 		must(t, os.WriteFile(holds[0], []byte("theirs"), 0o600))
-		x.Close()
-		x.open()
+		x.reopen()
 		x.has("b", "theirs")
 		if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
 			t.Errorf("saved %v: there is still %v", saved, left)
@@ -149,8 +146,7 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 			}
 			x.Close()
 			met, _ := system.ends(n, func() error { x.open(); return nil })
-			x.Close()
-			x.open()
+			x.reopen()
 			want, outcome := "old", checkpoint.Aborted
 			if !stored {
 				want, outcome = "new", checkpoint.Foreign
@@ -198,8 +194,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 		x.write(filepath.Base(temps[0]), c.there)
 		must(t, os.Remove(x.ws+"/a"))
 		x.write("a", "newer")
-		x.Close()
-		x.open()
+		x.reopen()
 		x.has("a", "newer")
 		x.has("b", "old")
 		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
@@ -219,8 +214,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)
 	id := x.cut("link", 1, makes("new", "f"))
-	x.Close()
-	x.open()
+	x.reopen()
 	if o := x.outcome(id); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
@@ -234,8 +228,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	x.put("s", "a", "y")
 	cut := x.cut("unlink", 1, makes("y", "b"))
 	later := x.put("s", "b", "x") // by a process that began before the kill
-	x.Close()
-	x.open()
+	x.reopen()
 	if o := x.outcome(cut); o == checkpoint.Aborted {
 		t.Fatalf("it is %q", o)
 	}
@@ -372,9 +365,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	})
 	t.Run("rewind", func(t *testing.T) {
 		x := lay(t)
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t")
 		must(t, errOf(c.ChangeFiles(ctx, x.becomes("new", all...))))
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
@@ -602,8 +593,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 				t.Errorf("moved before call %d: %v is gone: %v", n, missing, err)
 			}
 		}
-		x.Close()
-		x.open()
+		x.reopen()
 		for _, name := range names {
 			if moved && err != nil && there("/moved/", name) && there("/new/", name) {
 				t.Errorf("moved before call %d: %s is there twice, after %v", n, name, err)
@@ -611,8 +601,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 		}
 		if moved && err != nil && !there("", "/new") { // what is in no place is in the directory, under a temporary name
 			must(t, os.Rename(x.ws+"/moved", x.ws+"/new"))
-			x.Close()
-			x.open()
+			x.reopen()
 		}
 		for _, name := range names {
 			if moved && err != nil && !there("/moved/", name) && !there("/new/", name) {
@@ -645,9 +634,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			x := grow(t, nil)
 			x.write("f", old)
-			c := x.call("s")
-			c.Turn = "t1"
-			c.BeginTurn(ctx)
+			c := x.turn("s", "t1")
 			start := time.Now()
 			first := x.put("s", "f", edited(old, "2"))
 			x.write("f", edited(old, "2", "6"))
@@ -691,9 +678,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 // Also of what the tools created: it does not go to the trash without a word.
 func TestCreatedThenChangedOutside(t *testing.T) {
 	x := grow(t, nil)
-	c := x.call("s")
-	c.Turn = "t1"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t1")
 	x.put("s", "f", "made\n")
 	x.write("f", "made\nby hand\n")
 	x.put("s", "f", "made\nby hand\nedited\n")

@@ -122,9 +122,7 @@ func TestAFileAndWhatIsBelowIt(t *testing.T) {
 	must(t, errors.Join(os.Remove(x.ws+"/b"), os.Mkdir(x.ws+"/b", 0o755)))
 	x.puts("t", "b/c", "c\n")
 	must(t, os.RemoveAll(x.ws+"/b"))
-	c := x.call("s")
-	c.Turn = "u"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "u")
 	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal {
 		t.Fatalf("%+v %v", row, err)
@@ -307,10 +305,7 @@ func (x *tree) does(s, p, content string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})))
+	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: holding(content)})))
 }
 
 func (x *tree) deletes(s, p string) {
@@ -414,9 +409,8 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	x.Begin(c) // it may have been opened anew
 	defer func() {
 		if x.deny != "" {
-			x.Close()
 			x.deny = ""
-			x.open()
+			x.reopen()
 		}
 	}()
 	r, o := rewindTo("t"), engine.RestoreOptions{OnConflict: how}
@@ -640,9 +634,7 @@ func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x.trade()
 	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	x.write("file", "theirs\n")
-	c := x.call("s")
-	c.Turn = "t2"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t2")
 	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
 		t.Errorf("%+v, %v", row, err)
@@ -655,9 +647,7 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
 		x := grow(t, nil)
 		old := x.looks()
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t")
 		for i, name := range steps {
 			if i > 0 {
 				must(t, errOf(c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})))
@@ -803,9 +793,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			x := grow(t, nil)
 			system := callsOf(x)
 			x.write("x", "a file\n")
-			c := x.call("s")
-			c.Turn = "t"
-			c.BeginTurn(ctx)
+			c := x.turn("s", "t")
 			x.unput(c, "x")
 			x.puts("t", "x/sub/a", "new\n")
 			for dir, mode := range map[string]uint32{"/x/sub": 0o775, "/x": 0o2770} {
@@ -832,8 +820,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 					return err
 				})
 				if bad.lasting {
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				if info, lerr := os.Lstat(x.ws + "/x"); lerr != nil || !info.IsDir() {
 					_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
@@ -1019,9 +1006,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 		for _, by := range []string{"id", "undo", "turn"} {
 			t.Run(c.name+" by "+by, func(t *testing.T) {
 				x := grow(t, func(fs *config.FS) { small(fs); fs.Checkpoint.Exclude = []string{"*.env"} })
-				call := x.call("s")
-				call.Turn = "t1"
-				call.BeginTurn(ctx)
+				call := x.turn("s", "t1")
 				id := x.put("s", c.file, c.made)
 				content := c.made
 				if c.outside != "" {
@@ -1086,9 +1071,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 	for _, outside := range []bool{false, true} {
 		x := grow(t, small)
-		c := x.call("s")
-		c.Turn = "t1"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t1")
 		big := strings.Repeat("b", 500)
 		x.put("s", "n0/k/g", big)
 		rewind := func() (*engine.Restored, error) {
@@ -1115,9 +1098,7 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 // A redo takes the directories that were made for what it parks, as the restore did that it repeats.
 func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
 	x := grow(t, small)
-	c := x.call("s")
-	c.Turn = "t1"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t1")
 	x.put("s", "n0/k/g", strings.Repeat("b", 500))
 	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
 	for range 2 {

@@ -110,13 +110,8 @@ func TestParkedRefusals(t *testing.T) {
 	x := grow(t, small)
 	big := x.write("t/big.bin", strings.Repeat("b", 101))
 	a := x.write("t/a.txt", "a\n")
-	c := x.call("s")
-	c.Turn = "one"
-	c.BeginTurn(ctx)
-	edit := engine.Files{Paths: []string{a}, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		return nil
-	}}
+	c := x.turn("s", "one")
+	edit := engine.Files{Paths: []string{a}, Next: holding("new\n")}
 	old := x.looks()
 	must(t, errOf(c.ChangeFiles(ctx, edit)))
 	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
@@ -137,9 +132,8 @@ func TestParkedRefusals(t *testing.T) {
 	if now := x.looks(); now != old {
 		t.Errorf("undone:\n%s\nwas\n%s", now, old)
 	}
-	x.Close()
 	x.deny = big
-	x.open()
+	x.reopen()
 	x.write("u/secret.txt", "s\n")
 	for _, dir := range []string{"/t", "/u"} { // one would be parked, one goes path by path
 		x.Close()
@@ -152,23 +146,20 @@ func TestParkedRefusals(t *testing.T) {
 			t.Errorf("a tree with something denied in it went: %v\n%s\nwas\n%s", err, x.looks(), whole)
 		}
 	}
-	x.Close()
 	x.deny = ""
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if done, err = c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
-	x.Close()
 	x.deny = x.ws + "/t"
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
-	x.Close()
 	x.deny = ""
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	// Another thing in its place is not what was parked.
 	files, _ := x.trashed()
@@ -278,8 +269,7 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
 					if left := x.halfWay(); left != nil {
 						again++
-						x.Close()
-						x.open()
+						x.reopen()
 					}
 					if left := x.halfWay(); left != nil {
 						t.Fatalf("%s: marks are left", what)
@@ -611,9 +601,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 	for _, inTheWay := range []bool{true, false} {
 		x := grow(t, nil)
 		system := callsOf(x)
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		x.turn("s", "t")
 		for i := range 30 {
 			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
 		}

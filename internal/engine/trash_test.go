@@ -89,6 +89,13 @@ func (x *tree) open() {
 	}
 }
 
+// reopen is the next start.
+func (x *tree) reopen() {
+	x.t.Helper()
+	x.Close()
+	x.open()
+}
+
 // open2 is another engine over the tree, which may touch root only.
 func (x *tree) open2(root string) *tree {
 	x.t.Helper()
@@ -104,6 +111,14 @@ func (x *tree) call(session string) *engine.Call {
 	return x.Begin(&engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"})
 }
 
+// turn is a call with which a turn of the session begins.
+func (x *tree) turn(session, turn string) *engine.Call {
+	c := x.call(session)
+	c.Turn = turn
+	c.BeginTurn(ctx)
+	return c
+}
+
 func (x *tree) write(name, content string) string {
 	x.t.Helper()
 	path := x.ws + "/" + name
@@ -115,21 +130,33 @@ func (x *tree) write(name, content string) string {
 // put writes a file by way of the engine and returns its checkpoint.
 func (x *tree) put(session, name, content string) checkpoint.ID {
 	x.t.Helper()
-	done, err := x.call(session).ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
+	done, err := x.call(session).ChangeFiles(ctx, x.becomes(content, name))
 	must(x.t, err)
 	return checkpoint.ID(done.Checkpoint)
+}
+
+// holding is a Files.Next that gives each file the content.
+func holding(content string) func([]*engine.Target) error {
+	return func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		}
+		return nil
+	}
+}
+
+// gone is a Files.Next that removes each file.
+func gone(ts []*engine.Target) error {
+	for _, t := range ts {
+		t.After = engine.After{Kind: guardfs.KindAbsent}
+	}
+	return nil
 }
 
 // unput removes a file as a restore does: the store has what it was.
 func (x *tree) unput(c *engine.Call, name string) checkpoint.ID {
 	x.t.Helper()
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindAbsent}
-		return nil
-	}})
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: gone})
 	must(x.t, err)
 	return checkpoint.ID(done.Checkpoint)
 }
@@ -258,9 +285,8 @@ func TestTrashRefusals(t *testing.T) {
 		t.Errorf("not as it was:\n%s\nwas\n%s", now, before)
 	}
 	os.Remove(a)
-	x.Close()
 	x.deny = a
-	x.open()
+	x.reopen()
 	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
@@ -277,9 +303,7 @@ func TestTimes(t *testing.T) {
 	for _, p := range []string{a, b} {
 		must(t, os.Chtimes(p, old, old))
 	}
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	change := func(content string) {
 		t.Helper()
 		must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
@@ -306,20 +330,12 @@ func TestTimes(t *testing.T) {
 func TestDeniedByNow(t *testing.T) {
 	x := grow(t, nil)
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		}
-		return nil
-	}})
+	c := x.turn("s", "t")
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: holding("new\n")})
 	must(t, err)
 	changed := x.looks()
-	x.Close()
 	x.deny = b
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)},
 		engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err == nil || x.looks() != changed {
@@ -364,14 +380,10 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	x.write("d/big", big)
 	x.write("o", "o\n")
 	old := x.looks()
-	c := x.call("s")
-	c.Turn = "one"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "one")
 	change := func(name, content string) {
 		t.Helper()
-		files := x.becomes(content, name)
-		files.Parents = true
-		must(t, errOf(c.ChangeFiles(ctx, files)))
+		must(t, errOf(c.ChangeFiles(ctx, x.becomes(content, name))))
 	}
 	remove := func() {
 		t.Helper()

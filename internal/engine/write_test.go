@@ -61,8 +61,7 @@ func TestAppend(t *testing.T) {
 	}
 	x.reads("f", "one\nothers\n\xff\n")
 	x.cfg.MustReadBeforeWrite = true
-	x.Close()
-	x.open()
+	x.reopen()
 	x.write("f", "two\n")
 	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{}); !engine.Modified.In(err) {
 		t.Errorf("%v", err)
@@ -127,14 +126,9 @@ func TestMakerRunsAgain(t *testing.T) {
 	x.reads("e/f", "two\nx\n")
 }
 
-// becomes is a mutation that gives each path the content.
+// becomes is a change that gives each file the content.
 func (x *tree) becomes(content string, names ...string) engine.Files {
-	m := engine.Files{Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		}
-		return nil
-	}}
+	m := engine.Files{Parents: true, Next: holding(content)}
 	for _, name := range names {
 		m.Paths = append(m.Paths, x.ws+"/"+name)
 	}
@@ -289,7 +283,6 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	c := x.call("s")
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	again := x.becomes("a\n", "t/a")
-	again.Parents = true
 	for i, want := range []int{0, 1} {
 		must(t, errOf(c.ChangeFiles(ctx, again)))
 		if i == 0 {
@@ -312,9 +305,7 @@ func TestSkipPassesByALinkOnTheWay(t *testing.T) {
 	x := grow(t, nil)
 	x.write("d/f", "old\n")
 	x.write("g", "old\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	must(t, errOf(c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g"))))
 	must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")))
 	in := checkpoint.Restore{Turn: "t"}
