@@ -21,8 +21,7 @@ func tight(fs *config.FS) { fs.Checkpoint.MaxFileBytes = int64(len(large)) - 1 }
 
 // append appends to the file large of the session s.
 func (x *tree) append(text string) error {
-	_, err := x.call("s").Append(ctx, x.ws+"/large", []byte(text), engine.Rules{})
-	return err
+	return errOf(x.call("s").Append(ctx, x.ws+"/large", []byte(text), engine.Rules{}))
 }
 
 // A file that the store can't hold is appended to in place: it stays the same object.

@@ -118,8 +118,7 @@ func BenchmarkCopyLarge(b *testing.B) {
 	for range b.N {
 		for i, run := range []func() error{
 			func() error {
-				_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/ours"})
-				return err
+				return errOf(x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/ours"}))
 			},
 			func() error { return plain(false) },
 			func() error { return plain(true) },

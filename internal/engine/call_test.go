@@ -41,14 +41,13 @@ type operation struct {
 
 // do carries op out.
 func do(ctx context.Context, e *engine.Engine, c *engine.Call, op operation) error {
-	_, err := engine.Do(ctx, e, c, engine.Operation[any, *dialect.Object]{
+	return errOf(engine.Do(ctx, e, c, engine.Operation[any, *dialect.Object]{
 		Changes: op.Changes, Time: op.Time, Args: op.Args, Decode: op.Decode,
 		Run: func(ctx context.Context, _ any) (*dialect.Object, error) { return &dialect.Object{}, op.Run(ctx) },
 		Refuse: func(ctx context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
 			return &dialect.Object{}, op.Refuse(ctx, no)
 		},
-	})
-	return err
+	}))
 }
 
 // Every way out of Do has one record, whose outcome is the dialect's word or ours.
@@ -692,61 +691,48 @@ var acts = []struct {
 	{"read through a link", false, reading("/l"), "readFile /l=/d/b"},
 	{"read what is not there", false, reading("/none"), "readFile /none"},
 	{"stat", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Stat(ctx, ws+"/a", true)
-		return err
+		return errOf(c.Stat(ctx, ws+"/a", true))
 	}, "stat /a"},
 	{"list", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.List(ctx, ws)
-		return err
+		return errOf(c.List(ctx, ws))
 	}, "readdir "},
 	{"list a tree", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil })
-		return err
+		return errOf(c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil }))
 	}, "readdir /d; readdir /d/e"},
 	{"search", false, searching,
 		"readFile /a; readFile /d/b; readFile /d/e/c; readFile /secret/k; readFile /x/f; readdir ; readdir /d; readdir /d/e; readdir /secret; readdir /x"},
 	{"mkdir", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Mkdir(ctx, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}})
-		return err
+		return errOf(c.Mkdir(ctx, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}}))
 	}, "mkdir /m/n/o true"},
 	{"create with parents", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Create(ctx, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true})
-		return err
+		return errOf(c.Create(ctx, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true}))
 	}, "writeFile /p/q/new; mkdir /p false; mkdir /p/q false"},
 	{"overwrite", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+		return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
 			return nil
-		})
-		return err
+		}))
 	}, "readFile /a; writeFile /a"},
 	{"append", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Append(ctx, ws+"/a", []byte("more\n"), engine.Rules{})
-		return err
+		return errOf(c.Append(ctx, ws+"/a", []byte("more\n"), engine.Rules{}))
 	}, "appendFile /a"},
 	{"copy", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"})
-		return err
+		return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"}))
 	}, "copyFile /a -> /x/../copy=/copy"},
 	{"move", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"})
-		return err
+		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"}))
 	}, "rename /copy -> /moved"},
 	{"move a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/d", To: ws + "/t"})
-		return err
+		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/d", To: ws + "/t"}))
 	}, "rename /d -> /t; rename /d/b -> /t/b; rename /d/e -> /t/e; rename /d/e/c -> /t/e/c"},
 	{"remove", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Delete(ctx, ws+"/moved", engine.DeleteOptions{})
-		return err
+		return errOf(c.Delete(ctx, ws+"/moved", engine.DeleteOptions{}))
 	}, "rm /moved false"},
 	{"remove a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(c.Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
 	}, "rm /t true; rm /t/b true; rm /t/e true; rm /t/e/c true"},
 	{"undo", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(c.Undo(ctx, engine.RestoreOptions{}))
 	}, "mkdir /t false; mkdir /t/e false; stat /t; writeFile /t; writeFile /t/b; writeFile /t/e/c"},
 }
 
@@ -836,16 +822,13 @@ func TestAChainWithinATree(t *testing.T) {
 	before := treeOf(t, ws)
 	for name, op := range map[string]func(context.Context, *engine.Call) error{
 		"move": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"}))
 		},
 		"copy": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true})
-			return err
+			return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true}))
 		},
 		"remove": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Delete(ctx, ws+"/secret", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, ws+"/secret", engine.DeleteOptions{Recursive: true}))
 		},
 	} {
 		if err := in(true, op); err == nil || treeOf(t, ws) != before {
@@ -909,26 +892,22 @@ func TestADialectsOwnQuestion(t *testing.T) {
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a", Encoding: "utf8"}, reading("/a"), "readFile a=/a"},
 		{policy.Input{Operation: "readFile", Path: "l", ResolvedPath: "/l"}, reading("/l"), "readFile l=/d/b"},
 		{policy.Input{Operation: "exists", Path: "d/e", ResolvedPath: "/d/e"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.Stat(ctx, ws+"/d/e", true)
-			return err
+			return errOf(c.Stat(ctx, ws+"/d/e", true))
 		}, "exists d/e=/d/e"},
 		{policy.Input{Operation: "readdir", Path: "d", ResolvedPath: "/d"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.List(ctx, ws+"/d")
-			return err
+			return errOf(c.List(ctx, ws+"/d"))
 		}, "readdir d=/d"},
 		{policy.Input{Operation: "stat", Path: "a", ResolvedPath: "/a"}, reading("/a"), "stat a=/a; readFile /a"},
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a"}, reading("/d/b"), "readFile a=/a; readFile /d/b"},
 		{policy.Input{Operation: "writeFile", Path: "a", ResolvedPath: "/a"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+			return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
 				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
 				return nil
-			})
-			return err
+			}))
 		}, "writeFile a=/a"},
 		{policy.Input{Operation: "rename", Path: "a", Destination: "z", ResolvedPath: "/a", ResolvedDestination: "/z"},
 			func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-				_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/a", To: ws + "/z"})
-				return err
+				return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/a", To: ws + "/z"}))
 			}, "rename a=/a -> z=/z"},
 	} {
 		a.in.ResolvedPath = ws + a.in.ResolvedPath

@@ -576,14 +576,12 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{})))
 		},
 			func(x *tree, d string) error {
-				_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-				return err
+				return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
 			},
 			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
 		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
 			func(x *tree, d string) error {
-				_, err := x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{})
-				return err
+				return errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{}))
 			},
 			func(x *tree, d string) os.FileInfo { _ = os.Remove(x.ws + "/" + d + "f"); return nil }},
 	} {
@@ -682,8 +680,7 @@ func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	var other *engine.Engine
 	var err error
 	put := func(e *engine.Engine, c *engine.Call, content string) error {
-		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: holding(content)})
-		return err
+		return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: holding(content)}))
 	}
 	x := grow(t, nil)
 	x.Close()
@@ -817,8 +814,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 		system := callsOf(x)
 		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 		system.fail(n, badCalls()["EIO ever after"], func() error {
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")})
-			return err
+			return errOf(x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")}))
 		})
 		marks := x.halfWay()
 		if a, err := os.ReadFile(x.ws + "/d/a"); err != nil || string(a) != "new\n" || marks == nil {

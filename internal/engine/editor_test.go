@@ -205,20 +205,17 @@ func TestOverlayChanges(t *testing.T) {
 	}
 	appended := func(tail string) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Append(ctx, path, []byte(tail), engine.Rules{})
-			return err
+			return errOf(c.Append(ctx, path, []byte(tail), engine.Rules{}))
 		}
 	}
 	files := func(m func(x *tree, path string) engine.Files) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := c.ChangeFiles(ctx, m(x, path))
-			return err
+			return errOf(c.ChangeFiles(ctx, m(x, path)))
 		}
 	}
 	moved := func(from, to string) change {
 		return func(x *tree, c *engine.Call, _ string) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
 		}
 	}
 	for _, c := range []struct {
@@ -244,12 +241,10 @@ func TestOverlayChanges(t *testing.T) {
 			return err
 		}, "no_match"},
 		{"create", "new", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Create(ctx, path, []byte("x"), engine.Rules{})
-			return err
+			return errOf(c.Create(ctx, path, []byte("x"), engine.Rules{}))
 		}, "conflicts"},
 		{"copy over", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true})
-			return err
+			return errOf(c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
 		}, "disk\n"},
 		{"metadata", "held", files(func(x *tree, path string) engine.Files {
 			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
@@ -278,18 +273,15 @@ func TestOverlayChanges(t *testing.T) {
 		{"move to", "new", moved("plain", "new"), refused},
 		{"move the directory", "d/held", moved("d", "e"), refused},
 		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Delete(ctx, path, engine.DeleteOptions{})
-			return err
+			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 		}, refused},
 		{"delete the directory", "d/held", func(x *tree, c *engine.Call, _ string) error {
-			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		}, refused},
 		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
 			x.cfg.Checkpoint.MaxFileBytes = 1
 			x.reopen()
-			_, err := x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		}, refused},
 	} {
 		for _, dry := range []bool{false, true} {

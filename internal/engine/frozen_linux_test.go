@@ -85,16 +85,13 @@ func TestFrozenFileSystem(t *testing.T) {
 			return err
 		},
 		"stat": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Stat(ctx, file, true)
-			return err
+			return errOf(c.Stat(ctx, file, true))
 		},
 		"list": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.List(ctx, at)
-			return err
+			return errOf(c.List(ctx, at))
 		},
 		"search": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Files(ctx, at, grep.GlobQuery{Pattern: "**"})
-			return err
+			return errOf(c.Files(ctx, at, grep.GlobQuery{Pattern: "**"}))
 		},
 	}
 	threads := func() int {

@@ -303,35 +303,29 @@ var makings = map[string]struct {
 	run func(e *engine.Engine, ws string) error
 }{
 	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		_, err := maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: holding("new\n")})
-		return err
+		return errOf(maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: holding("new\n")}))
 	}},
 	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
 		a := engine.MkdirArgs{Path: ws + "/x/y/z", Rules: engine.Rules{Parents: true}}
-		_, err := maker(e).Mkdir(ctx, a)
-		return err
+		return errOf(maker(e).Mkdir(ctx, a))
 	}},
 	"move a tree": {func(x *tree) {
 		x.write("d/a/f", "f\n")
 		x.write("d/g", "g\n")
 	}, func(e *engine.Engine, ws string) error {
 		a := engine.MoveArgs{From: ws + "/d", To: ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		_, err := maker(e).Move(ctx, a)
-		return err
+		return errOf(maker(e).Move(ctx, a))
 	}},
 	"move a tree back": {func(x *tree) {
 		x.write("d/a/f", "f\n")
-		_, err := maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
-		must(x.t, err)
+		must(x.t, errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	}},
 	"take back": {func(x *tree) {
 		x.put("s", "x/y/z/f", "new\n")
 	}, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	}},
 	"bring back what is parked": {func(x *tree) {
 		x.needsTrash()
@@ -339,47 +333,39 @@ var makings = map[string]struct {
 		x.remove("u/v/t")
 		must(x.t, os.RemoveAll(x.ws+"/u"))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	}},
 	"take back a run": {func(x *tree) { x.run() }, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	}},
 	"bring back a run": {func(x *tree) {
 		x.run()
-		_, err := maker(x.Engine).Undo(ctx, engine.RestoreOptions{})
-		must(x.t, err)
+		must(x.t, errOf(maker(x.Engine).Undo(ctx, engine.RestoreOptions{})))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Redo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
 	}},
 	"trade places": {func(x *tree) { x.trade() }, rewind},
 	"trade places back": {func(x *tree) {
 		x.trade()
 		must(x.t, rewind(x.Engine, x.ws))
 	}, func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	}},
 	"delete a tree": {func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
 	}, func(e *engine.Engine, ws string) error {
-		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
 	}},
 	"delete directories alone": {func(x *tree) {
 		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
 	}, func(e *engine.Engine, ws string) error {
-		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
 	}},
 }
 
 func rewind(e *engine.Engine, _ string) error {
-	_, err := maker(e).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-	return err
+	return errOf(maker(e).Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
 }
 
 func maker(e *engine.Engine) *engine.Call {
@@ -540,18 +526,15 @@ func (k *killedMaking) use(dir string, n int64) (theirs, others string) {
 var copyings = map[string]func(e *engine.Engine, ws string) error{
 	"copy large": func(e *engine.Engine, ws string) error { return copyLarge(ctx, maker(e), ws) },
 	"copy large over": func(e *engine.Engine, ws string) error {
-		_, err := maker(e).Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true})
-		return err
+		return errOf(maker(e).Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true}))
 	},
 	"copy large back": func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	},
 }
 
 func copyLarge(ctx context.Context, c *engine.Call, ws string) error {
-	_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}})
-	return err
+	return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}}))
 }
 
 // A process is killed before every system call of a large copy: after the next start it is there as a
@@ -609,16 +592,13 @@ var mine = strings.Repeat("mine, a line\n", 700)
 // appendings are appends in place, and what takes them back.
 var appendings = map[string]func(e *engine.Engine, ws string) error{
 	"append": func(e *engine.Engine, ws string) error {
-		_, err := maker(e).Append(ctx, ws+"/large", []byte(mine), engine.Rules{})
-		return err
+		return errOf(maker(e).Append(ctx, ws+"/large", []byte(mine), engine.Rules{}))
 	},
 	"cut the tail": func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	},
 	"append again": func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Redo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
 	},
 }
 
@@ -668,12 +648,10 @@ func TestKilledAppending(t *testing.T) {
 // parkings are a deletion that parks, and its undo.
 var parkings = map[string]func(e *engine.Engine, ws string) error{
 	"park": func(e *engine.Engine, ws string) error {
-		_, err := maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
 	},
 	"bring back": func(e *engine.Engine, _ string) error {
-		_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 	},
 }
 
@@ -821,22 +799,18 @@ var passages = map[string]struct {
 	}},
 	"directories": {[]string{"f"}, func(x *tree) error {
 		a := engine.MkdirArgs{Path: x.ws + "/x/y", Rules: engine.Rules{Parents: true}}
-		_, err := x.call("s").Mkdir(ctx, a)
-		return err
+		return errOf(x.call("s").Mkdir(ctx, a))
 	}},
 	"a tree moves": {[]string{"d/b/c", "e", "d/a"}, func(x *tree) error {
 		a := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		_, err := x.call("s").Move(ctx, a)
-		return err
+		return errOf(x.call("s").Move(ctx, a))
 	}},
 	"a file moves over another": {[]string{"e", "d/f"}, func(x *tree) error {
 		a := engine.MoveArgs{From: x.ws + "/d/f", To: x.ws + "/e", Overwrite: true}
-		_, err := x.call("s").Move(ctx, a)
-		return err
+		return errOf(x.call("s").Move(ctx, a))
 	}},
 	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
-		_, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 	}},
 }
 
@@ -1019,8 +993,7 @@ func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, sy
 				history.fault()
 				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
 				call, err := system.fail(n, bad, func() error {
-					_, err := steps[0](x.call("s"), ctx, engine.RestoreOptions{})
-					return err
+					return errOf(steps[0](x.call("s"), ctx, engine.RestoreOptions{}))
 				})
 				if call == "" {
 					must(t, err)

@@ -110,8 +110,7 @@ func TestMoveToAnotherVolume(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	must(t, through(e, func(ctx context.Context, c *engine.Call) error {
-		_, err := c.Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(c.Undo(ctx, engine.RestoreOptions{}))
 	}))
 	if entries, err := os.ReadDir(shm); x.looks() != was || len(entries) > 0 || err != nil {
 		t.Errorf("undone:\n%s\nwas\n%s", x.looks(), was)
@@ -448,17 +447,14 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	big := strings.Repeat("b", 101)
 	asked := map[string]func(x *tree, c *engine.Call) error{
 		"move": func(x *tree, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}))
 		},
 		"move of an empty one": func(x *tree, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"}))
 		},
 		"delete as a whole": func(x *tree, c *engine.Call) error {
 			x.write("d/sub/big", big)
-			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		},
 	}
 	parked := ""
@@ -524,8 +520,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	t.Parallel()
 	remove := func(x *tree) error {
-		_, err := x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true}))
 	}
 	parked := func(x *tree) (at string) { // and the directory that it was in is gone
 		x.write("p/d/sub/big", strings.Repeat("b", 101))
@@ -539,8 +534,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 		run func(x *tree) error
 	}{
 		"move": {"rename", func(x *tree) string { return x.ws + "/p/d" }, func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"}))
 		}},
 		"delete": {"rename", func(x *tree) string {
 			x.write("p/d/sub/big", strings.Repeat("b", 101))
@@ -553,8 +547,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 			return err
 		}},
 		"undo": {"mkdir", parked, func(x *tree) error {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			return err
+			return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
 		}},
 	} {
 		for how, change := range map[string]func(at string) error{
@@ -636,16 +629,13 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	faults["EXDEV"] = badCall{guardfs.Fault{Err: syscall.EXDEV}, false}
 	deeds := map[string]func(x *tree) error{
 		"tree": func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
 		},
 		"over": func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true}))
 		},
 		"mkdir": func(x *tree) error {
-			_, err := x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
 		},
 	}
 	cells, back, forth, again := 0, 0, 0, 0

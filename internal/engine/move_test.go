@@ -231,8 +231,7 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 		x.layMove()
 		moves := x.mover(apart)
 		move := func(from, to string) error {
-			_, err := moves(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
-			return err
+			return errOf(moves(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
 		}
 		write := func(name string) error {
 			_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"})
@@ -295,14 +294,12 @@ func TestTreeGetsANameWhileItIsWrittenInto(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				moves = through(e, func(ctx context.Context, call *engine.Call) error {
-					_, err := call.Move(ctx, engine.MoveArgs{From: dir + "/w", To: dir + "/" + c.to})
-					return err
+					return errOf(call.Move(ctx, engine.MoveArgs{From: dir + "/w", To: dir + "/" + c.to}))
 				})
 			})
 			wg.Go(func() {
 				writes = through(e, func(ctx context.Context, call *engine.Call) error {
-					_, err := call.Create(ctx, dir+"/w/"+c.leaf, []byte("x"), engine.Rules{})
-					return err
+					return errOf(call.Create(ctx, dir+"/w/"+c.leaf, []byte("x"), engine.Rules{}))
 				})
 			})
 			wg.Wait()
@@ -468,8 +465,7 @@ func TestCopyTreeRefuses(t *testing.T) {
 		"many": engine.CodeLimit, "hides": engine.CodePathDenied, "special": engine.CodeNotRegularFile,
 	} {
 		err := through(e, func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Copy(ctx, engine.CopyArgs{From: x.ws + "/" + name, To: x.ws + "/new", Recursive: true})
-			return err
+			return errOf(c.Copy(ctx, engine.CopyArgs{From: x.ws + "/" + name, To: x.ws + "/new", Recursive: true}))
 		})
 		if code(err) != want {
 			t.Errorf("%s: %v", name, err)

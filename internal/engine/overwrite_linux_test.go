@@ -40,8 +40,7 @@ func init() {
 }
 
 func undo(e *engine.Engine) error {
-	_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-	return err
+	return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 }
 
 func overwriteAll(e *engine.Engine, ws string, names ...string) error {
@@ -308,12 +307,10 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		for what, err := range map[string]error{
 			"linked": overwriteAll(x.Engine, x.ws, dir+"/linked"),
 			"delete": func() error {
-				_, err := maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{})
-				return err
+				return errOf(maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{}))
 			}(),
 			"move": func() error {
-				_, err := maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"})
-				return err
+				return errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"}))
 			}(),
 		} {
 			r, ok := errors.AsType[*guardfs.FixedError](err)

@@ -198,8 +198,7 @@ func (p *plot) run(x *tree, s *stranger) error {
 		}
 		return nil
 	}
-	_, err := x.call("s").ChangeFiles(ctx, f)
-	return err
+	return errOf(x.call("s").ChangeFiles(ctx, f))
 }
 
 // The ways in which a change is disturbed.

@@ -476,8 +476,7 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		x.write("a", "old")
 		id := x.put("s", "a", "new")
 		done, err := x.call("s").RestoreAfter(ctx, id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
-			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))})
-			return err
+			return errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))}))
 		})
 		x.has("a", "new")
 		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
@@ -518,8 +517,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x.layMove()
 		was := x.looks()
 		x.cut("rename", 2, func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"}))
 		})
 		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
 			t.Fatalf("%s: it was not cut off between its names: %v", what, err)

@@ -816,8 +816,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			stride := cmp.Or(*every, 13)
 			for n := first(stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
-					_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-					return err
+					return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
 				})
 				if bad.lasting {
 					x.reopen()

@@ -221,10 +221,9 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 			present := bare(x.looks())
 			steps := []func() error{
 				func() error {
-					_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-					return err
+					return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
 				},
-				func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err },
+				func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) },
 			}
 			must(t, errors.Join(steps[0](), steps[1]()))
 			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
@@ -299,10 +298,9 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 		want checkpoint.Phase
 	}{
 		{func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
 		}, x.ws + "/t", checkpoint.Parking},
-		{func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*", checkpoint.Returning},
+		{func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) }, x.data + "/.moltis-trash-*/files/*", checkpoint.Returning},
 	} {
 		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
 		hook := func(string) *guardfs.Fault {
@@ -696,16 +694,13 @@ func TestTreesOfALowerLayer(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"delete": func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		},
 		"delete an empty one": func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{}))
 		},
 		"move": func() error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"}))
 		},
 	} {
 		if err := do(); err != nil {

@@ -127,8 +127,7 @@ func TestWatch(t *testing.T) {
 	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
 	move := func(from, to string) error {
 		return through(v.e, func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)}))
 		})
 	}
 	v.do(move("e/in", "in"))
@@ -198,8 +197,7 @@ func TestWatchOwnChanges(t *testing.T) {
 	}))
 	v.tells("an edit", "modify f")
 	must(t, through(v.e, func(ctx context.Context, c *engine.Call) error {
-		_, err := c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
-		return err
+		return errOf(c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true}))
 	}))
 	got := v.told()
 	for _, want := range []string{"create d", "create d/new"} {

@@ -443,8 +443,7 @@ func TestGitElsewhere(t *testing.T) {
 		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
 		who.code = nil
 		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, err := call.Create(ctx, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
-			return err
+			return errOf(call.Create(ctx, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true}))
 		})
 		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
 			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
@@ -559,12 +558,10 @@ func TestCodeGoesAndComesBack(t *testing.T) {
 			return err
 		}
 		back := func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
-			return err
+			return errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{}))
 		}
 		untrash := func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Untrash(ctx, at.Trashed[0].ID, false)
-			return err
+			return errOf(c.Untrash(ctx, at.Trashed[0].ID, false))
 		}
 		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
 			was := there()
