@@ -50,19 +50,19 @@ func TestAppendUnderAWriter(t *testing.T) {
 			}
 			say("daemon 1\n")
 			must(t, x.append("agent\n"))
-			x.reads("large", large+"daemon 1\nagent\n")
+			x.has("large", large+"daemon 1\nagent\n")
 			if _, err = x.call("s").Undo(ctx, engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.HeldOpen}) {
 				t.Errorf("undone under a writer: %v", err)
 			}
-			x.reads("large", large+"daemon 1\nagent\n")
+			x.has("large", large+"daemon 1\nagent\n")
 			if flag != 0 {
 				say("daemon 2\n")
-				x.reads("large", large+"daemon 1\nagent\ndaemon 2\n")
+				x.has("large", large+"daemon 1\nagent\ndaemon 2\n")
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
 			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
-			x.reads("large", large+"daemon 1\n")
+			x.has("large", large+"daemon 1\n")
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 				call, err := system.fail(n, bad, func() error { return x.append(mine) })
 				if call == "" {
 					must(t, err)
-					x.reads("large", large+mine)
+					x.has("large", large+mine)
 					break
 				}
 				if bad.Short && call != "write" { // it is no error of any other call
@@ -211,14 +211,14 @@ func TestTornAppend(t *testing.T) {
 				})
 				x.write("large", large)
 				x.tear(part)
-				x.reads("large", large+part)
+				x.has("large", large+part)
 				id := x.halfWay()[0]
 				if c.first != nil {
 					c.first(x)
 				}
 				x.appendFile("large", c.others)
 				x.reopen()
-				x.reads("large", c.want)
+				x.has("large", c.want)
 				op, err := x.call("s").Checkpoint(ctx, id)
 				must(t, err)
 				if op.Outcome != c.outcome {
@@ -369,10 +369,8 @@ func TestAppendToAFullDisk(t *testing.T) {
 		if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
 			t.Errorf("%v", err)
 		}
-		x.reads("large", large)
-		if left := x.halfWay(); left != nil {
-			t.Errorf("open: %v", left)
-		}
+		x.has("large", large)
+		x.settled()
 	})
 }
 

@@ -39,7 +39,7 @@ func TestAppendInPlace(t *testing.T) {
 	if c.Trace.Bytes != 4 {
 		t.Errorf("%d bytes are on record", c.Trace.Bytes)
 	}
-	x.reads("large", large+"one\n")
+	x.has("large", large+"one\n")
 	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
 		t.Errorf("it was made anew: %v", err)
 	}
@@ -57,9 +57,7 @@ func TestAppendInPlace(t *testing.T) {
 	if done, err = x.call("s").Append(ctx, path, nil, engine.Rules{}); err != nil || !done.Idle {
 		t.Errorf("nothing appended: %+v %v", done, err)
 	}
-	if left, err := x.HalfWay(ctx); err != nil || left != nil {
-		t.Errorf("open: %v", left)
-	}
+	x.settled()
 }
 
 // What keeps a file from being changed keeps it from being appended to.
@@ -111,7 +109,7 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 		if c.want == "" {
 			want += "x\n"
 		}
-		x.reads("large", want)
+		x.has("large", want)
 	}
 }
 
@@ -122,8 +120,8 @@ func TestAppendBreaksLink(t *testing.T) {
 	path := x.write("large", large)
 	must(t, os.Link(path, x.ws+"/other"))
 	must(t, x.append("mine\n"))
-	x.reads("large", large+"mine\n")
-	x.reads("other", large)
+	x.has("large", large+"mine\n")
+	x.has("other", large)
 }
 
 // What was appended is taken back, and appended again, as long as the file ends with it.
@@ -154,7 +152,7 @@ func TestAppendIsUndone(t *testing.T) {
 		if _, err := s.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
-		x.reads("large", s.want)
+		x.has("large", s.want)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o604 {
 			t.Errorf("step %d: %v %v", i, info.Mode(), err)
 		}
@@ -188,7 +186,7 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 				t.Errorf("%s, %q: %+v %v", name, how, done, err)
 			}
 			if now != "-" {
-				x.reads("large", now)
+				x.has("large", now)
 			}
 		}
 	}
@@ -198,10 +196,8 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	must(t, x.append("one\n"))
 	theirs := "A" + large[1:]
 	x.write("large", theirs+"one\n")
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("large", theirs)
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	x.has("large", theirs)
 }
 
 // Several paths at a time: what is made again in place can't be taken back with the others, so it comes
@@ -217,14 +213,14 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	must(t, err)
 	done, err := x.call("s").Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
 	must(t, err)
-	x.reads("large", large)
+	x.has("large", large)
 	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 	r := engine.Reason(err)
 	if r == nil || r.Cause != engine.NotStored || r.Facts != engine.OnlyAlone || r.Path != path {
 		t.Fatalf("both at once: %v", err)
 	}
-	x.reads("large", large)
+	x.has("large", large)
 	must(t, errOf(x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
 		engine.RestoreOptions{})))
-	x.reads("large", large+"one\n")
+	x.has("large", large+"one\n")
 }

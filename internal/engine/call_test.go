@@ -98,9 +98,7 @@ func TestTimeOfACall(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := do(t.Context(), x.Engine, &engine.Call{Tool: "Probe"}, free); err != nil {
-		t.Error(err)
-	}
+	must(t, do(t.Context(), x.Engine, &engine.Call{Tool: "Probe"}, free))
 	late := operation{
 		Time: time.Nanosecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		Refuse: func(_ context.Context, err error) string { return err.Error() },
@@ -291,10 +289,8 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	}
 	// Fewer are fine.
 	a.while = func() { _ = os.Mkdir(x.ws+"/n1", 0o755) }
-	if _, err := c.ChangeFiles(ctx, write); err != nil {
-		t.Error(err)
-	}
-	x.reads("n1/n2/f", "one\n")
+	must(t, errOf(c.ChangeFiles(ctx, write)))
+	x.has("n1/n2/f", "one\n")
 }
 
 // factsOf are the facts of a refusal for this cause; ok says that err is one.
@@ -809,16 +805,14 @@ func TestAChainWithinATree(t *testing.T) {
 		return !strings.Contains(in.ResolvedPath, "/secret/") && !strings.HasSuffix(in.ResolvedPath, "/e"), nil
 	})
 	in := func(changes bool, op func(context.Context, *engine.Call) error) error { return ended(e, changes, op) }
-	if err := in(false, func(ctx context.Context, c *engine.Call) error {
+	must(t, in(false, func(ctx context.Context, c *engine.Call) error {
 		m, _ := match.Compile("key|gamma|beta", match.Options{})
 		r, err := c.Search(ctx, ws, grep.Query{Matcher: m})
 		if err == nil && (len(r.Files) != 1 || r.Files[0].Path != ws+"/d/b" || r.Skipped.Denied == 0) {
 			t.Errorf("found %+v", r)
 		}
 		return err
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	before := treeOf(t, ws)
 	for name, op := range map[string]func(context.Context, *engine.Call) error{
 		"move": func(ctx context.Context, c *engine.Call) error {

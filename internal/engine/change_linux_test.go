@@ -83,9 +83,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 				t.Fatal("it was changed all the same")
 			}
 			fail = false
-			if x.looks() != before {
-				t.Errorf("left behind:\n%s\nwant\n%s", x.looks(), before)
-			}
+			x.same("left behind", before)
 			x.Close()
 			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 			must(t, err)
@@ -132,9 +130,7 @@ func (x *tree) unlittered() {
 		}
 		return err
 	})
-	if err != nil {
-		x.t.Error(err)
-	}
+	must(x.t, err)
 }
 
 // With a fraction as many open files, hundreds of files are changed, rewound, and made anew after
@@ -463,9 +459,7 @@ func TestDirectoriesThatStayAreTold(t *testing.T) {
 				}
 			}
 			x.has("d/f", "-")
-			if _, err := os.Stat(x.ws + "/d"); err != nil {
-				t.Error(err)
-			}
+			must(t, errOf(os.Stat(x.ws+"/d")))
 		})
 	}
 }
@@ -508,9 +502,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			if slices.Contains(names, "/a/b/f") != c.ok || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "/other/") }) {
 				t.Errorf("%v\n%s", err, x.looks())
 			}
-			if left := x.halfWay(); left != nil {
-				t.Errorf("marks are left: %v", left)
-			}
+			x.settled()
 		})
 	}
 }

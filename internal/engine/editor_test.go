@@ -179,10 +179,8 @@ func TestOverlayReads(t *testing.T) {
 		}
 	}
 	// A tree is copied with the editor's text of each file.
-	if _, err := x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true}); err != nil {
-		t.Error(err)
-	}
-	x.reads("e/held", "buffer\n")
+	must(t, errOf(x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true})))
+	x.has("e/held", "buffer\n")
 }
 
 func cmpErr(err, other error) error {
@@ -306,9 +304,7 @@ func TestOverlayChanges(t *testing.T) {
 				if got, _, _ := d.plain(path); got != want {
 					t.Errorf("the editor has %q, want %q", got, want)
 				}
-				if x.looks() != was {
-					t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
-				}
+				x.same("on the disk", was)
 				if slices.Contains(d.asked, x.ws+"/denied") {
 					t.Error("the editor was asked for a path that policy denies")
 				}
@@ -320,14 +316,12 @@ func TestOverlayChanges(t *testing.T) {
 // What is not held goes to the disk, as ever.
 func TestOverlayLeavesOthersAlone(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other")); err != nil {
-		t.Error(err)
-	}
+	must(t, errOf(x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other"))))
 	if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
 		t.Error(err)
 	}
-	x.reads("plain", "y\n")
-	x.reads("other", "x\n")
+	x.has("plain", "y\n")
+	x.has("other", "x\n")
 	if len(d.texts) != 6 {
 		t.Errorf("the editor has %v", d.texts)
 	}
@@ -360,7 +354,7 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("2\n"), 0o600)) // the editor saves it
 	delete(d.texts, path)
 	change(x.through(d), "4\n", engine.Cause{})
-	x.reads("held", "4\n")
+	x.has("held", "4\n")
 	path = x.ws + "/new"
 	change(x.through(d), "5\n", engine.Cause{})
 	if d.texts[path] != "5\n" {
@@ -439,10 +433,8 @@ func TestOverlayUndoOfSeveral(t *testing.T) {
 		}
 	}
 	d.put(x.ws+"/held", "x") // as the disk has it, but for the last line break
-	if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("held", "disk\n")
+	must(t, errOf(x.through(d).Undo(ctx, engine.RestoreOptions{})))
+	x.has("held", "disk\n")
 }
 
 // An editor that fails, in whatever way, fails the call. What is on the disk never stands in for its text.
@@ -613,9 +605,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			} else if c.undo == "" && err == nil {
 				t.Errorf("undone to %q what nobody made", got)
 			}
-			if x.looks() != was {
-				t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
-			}
+			x.same("on the disk", was)
 		})
 	}
 }
@@ -644,7 +634,7 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	if _, err := call.Delete(ctx, x.ws+"/plain", engine.DeleteOptions{}); err == nil {
 		t.Error("a file went that the editor has text of by now")
 	}
-	x.reads("plain", "disk\n")
+	x.has("plain", "disk\n")
 	x.cfg.Checkpoint.MaxFileBytes = 1 // then a directory goes by one rename
 	x.reopen()
 	x.write("e/f", "disk\n")
@@ -652,7 +642,7 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	if _, err := x.Begin(call).Delete(ctx, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
 		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
 	}
-	x.reads("e/f", "disk\n")
+	x.has("e/f", "disk\n")
 }
 
 // An editor has no metadata to give back, and no times.
@@ -749,10 +739,8 @@ func TestOverlayKilled(t *testing.T) {
 		if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil || d.texts[path] != "buffer\n" {
 			t.Errorf("taken %v: %q %v", taken, d.texts[path], err)
 		}
-		x.reads("held", "buffer\n")
-		if left, err := x.HalfWay(ctx); left != nil || err != nil {
-			t.Errorf("still half-way: %v", left)
-		}
+		x.has("held", "buffer\n")
+		x.settled()
 	}
 }
 
@@ -769,7 +757,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	if _, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
 		t.Error(err)
 	}
-	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
+	x.has("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
 	d.put(path, "caf\uFFFD typed\n")
 	was := x.looks()
 	if _, err := x.seen(x.through(d), path); !engine.ClientFailed.In(err) {
@@ -870,9 +858,7 @@ func TestOverlayNeverMixes(t *testing.T) {
 				}
 			}
 		}
-		if left, err := x.HalfWay(ctx); left != nil || err != nil {
-			t.Errorf("seed %d: still half-way: %v", seed, left)
-		}
+		x.settled()
 	}
 }
 
@@ -998,7 +984,7 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 						c = x.call("s")
 					}
 					must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-					x.reads("f", was)
+					x.has("f", was)
 					must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 					if got, _ := os.ReadFile(path); !final && name != "mixed" && !bytes.Equal(got, after) {
 						t.Errorf("redone %q, was %q", got, after)
@@ -1034,15 +1020,15 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 			if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			x.reads("f", was)
-			x.reads("g", was)
+			x.has("f", was)
+			x.has("g", was)
 			for range 9 { // the rewind, and the eight
 				if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			x.reads("f", was)
-			x.reads("g", was)
+			x.has("f", was)
+			x.has("g", was)
 		}
 	}
 }
@@ -1151,7 +1137,7 @@ func TestOverlayOfNothing(t *testing.T) {
 				if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: text, Rules: engine.Rules{Parents: true}}); err != nil {
 					t.Errorf("%s, %s: %v", what, name, err)
 				}
-				x.reads(name, text)
+				x.has(name, text)
 			}
 			_, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: x.ws + "/" + name, Edits: []edit.Edit{{Old: "two", New: "3"}}})
 			if err != nil {

@@ -1186,15 +1186,6 @@ func (x *tree) halfWay() []checkpoint.ID {
 	return ids
 }
 
-// has fails unless the file holds content; "-" is absence.
-func (x *tree) has(name, content string) {
-	x.t.Helper()
-	b, err := os.ReadFile(x.ws + "/" + name)
-	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
-		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
-	}
-}
-
 // copyAll copies a directory with all that is in it, modes and times too. No process is started for
 // it: one that has just been forked holds for a moment the locks of whoever runs beside it.
 func copyAll(t testing.TB, from, to string) {

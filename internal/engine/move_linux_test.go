@@ -378,7 +378,7 @@ func TestMoveOverWhatIsInTheTrashNoMore(t *testing.T) {
 	if err != nil || len(undone.Skipped) != 1 || undone.Skipped[0].Path != x.ws+"/there" {
 		t.Errorf("%+v %v", undone, err)
 	}
-	x.reads("f", "f\n")
+	x.has("f", "f\n")
 	if inode(t, x.ws+"/there") != 0 {
 		t.Error("it is still there")
 	}
@@ -729,7 +729,7 @@ func TestMoveWaitsForAnEdit(t *testing.T) {
 		}
 		close(goOn)
 		must(t, errors.Join(<-edited, <-moved, other.Close()))
-		x.reads("g/"+name, "new\n")
+		x.has("g/"+name, "new\n")
 	}
 }
 
@@ -754,9 +754,9 @@ func TestCopyLarge(t *testing.T) {
 		name := strings.TrimPrefix(a.To, x.ws+"/")
 		if a.Recursive {
 			name += "/large"
-			x.reads("d/tree/a", "a\n")
+			x.has("d/tree/a", "a\n")
 		}
-		x.reads(name, content)
+		x.has(name, content)
 		op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 		must(t, err)
 		for _, ch := range op.Changes {
@@ -783,7 +783,7 @@ func TestCopyLarge(t *testing.T) {
 			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.WouldLose.In(err) {
 				t.Errorf("%v", err)
 			}
-			x.reads(name, content)
+			x.has(name, content)
 			must(t, errors.Join(os.Remove(x.ws+"/tree/a"), os.WriteFile(x.ws+"/tree/a", []byte("a\n"), 0o640)))
 		}
 	}
@@ -807,9 +807,7 @@ func TestCopyLargeIsAsked(t *testing.T) {
 	}
 	x.has("new", "-")
 	a.while = nil
-	if _, err := c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"}); err != nil {
-		t.Error(err)
-	}
+	must(t, errOf(c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"})))
 	q := a.asked[len(a.asked)-1]
 	if all := strings.Join(q.Warnings, "\n"); !strings.Contains(all, fmt.Sprint(len(large)+5, " bytes")) || !strings.Contains(all, "not shown") {
 		t.Errorf("%+v", q)

@@ -230,8 +230,7 @@ func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
 				if !engine.HalfMade.In(err) {
 					t.Fatalf("%s, call %d (%s): it is open, and the answer is %v", name, n, call, err)
 				}
-				must(t, x.Close())
-				x.open()
+				x.reopen()
 			}
 			now := x.reading("f")
 			if err != nil && now == before {

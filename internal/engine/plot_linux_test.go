@@ -504,9 +504,7 @@ func (x *tree) holds(content string) bool {
 func TestKilledPlots(t *testing.T) {
 	t.Parallel()
 	n := map[string]int{}
-	if err := plots(t, "", *plotSeed, *plotKills, n); err != nil {
-		t.Error(err)
-	}
+	must(t, plots(t, "", *plotSeed, *plotKills, n))
 	t.Log(n)
 }
 

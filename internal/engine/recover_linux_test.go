@@ -90,9 +90,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
 			}
 		}
-		if left := x.halfWay(); left != nil {
-			t.Errorf("it is asked about again: %v", left)
-		}
+		x.settled()
 	}
 }
 
@@ -373,9 +371,8 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 				x.cut("rename", 2, func(y *tree) error { return rewind(y.Engine, "") })
 			}
 		})
-		x.Close()
 		x.cfg.RequireApproval = true
-		x.open()
+		x.reopen()
 		must(t, errOf(x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 		for _, name := range all {
 			x.has(name, "old")
@@ -523,8 +520,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
 		}
 		c.meanwhile(x)
-		must(t, x.Close())
-		x.open()
+		x.reopen()
 		must(t, x.Recover(ctx))
 		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || x.halfWay() != nil || len(kept) != 0 {

@@ -67,9 +67,8 @@ func TestContentsOfReadsAreKeptOnlyWhereTheyMayBe(t *testing.T) {
 	}
 	x := grow(t, func(c *config.FS) { c.TrackReads = true })
 	keep(x, x.ws+"/notes")
-	x.Close()
 	x.cfg.Checkpoint.EncryptTo = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
-	x.open()
+	x.reopen()
 	if kept(t, x.data, secret) != 0 {
 		t.Error("what was kept before encrypt_to was set is still there")
 	}

@@ -41,9 +41,7 @@ func TestParked(t *testing.T) {
 	before := x.looks()
 	same := func() {
 		t.Helper()
-		if now := x.looks(); now != before {
-			t.Fatalf("came back as\n%s\nand was\n%s", now, before)
-		}
+		x.same("came back as", before)
 		if i, err := os.Stat(x.ws + "/t/sub/b.txt"); err != nil || !i.ModTime().Equal(old) {
 			t.Errorf("its time is %v %v", i.ModTime(), err)
 		}
@@ -86,9 +84,7 @@ func TestParked(t *testing.T) {
 			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 			same()
 			must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
-			if _, err := os.Lstat(x.ws + "/t"); err == nil {
-				t.Fatal("redone, and still there")
-			}
+			x.has("t", "-")
 		}
 		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		same()
@@ -129,9 +125,7 @@ func TestParkedRefusals(t *testing.T) {
 	for range 2 { // the deletion, then the edit
 		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	}
-	if now := x.looks(); now != old {
-		t.Errorf("undone:\n%s\nwas\n%s", now, old)
-	}
+	x.same("undone", old)
 	x.deny = big
 	x.reopen()
 	x.write("u/secret.txt", "s\n")
@@ -576,9 +570,7 @@ func TestBackAlready(t *testing.T) {
 	for range 2 {
 		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
-	if _, err := os.Lstat(x.ws + "/d"); err == nil {
-		t.Error("undone, and still there")
-	}
+	x.has("d", "-")
 }
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.
@@ -627,9 +619,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
 			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
 		}
-		if left := x.halfWay(); left != nil {
-			t.Errorf("marks are left: %v", left)
-		}
+		x.settled()
 	}
 }
 

@@ -92,7 +92,7 @@ func (x *tree) open() {
 // reopen is the next start.
 func (x *tree) reopen() {
 	x.t.Helper()
-	x.Close()
+	must(x.t, x.Close())
 	x.open()
 }
 
@@ -192,6 +192,14 @@ func (x *tree) looks() string {
 	return out
 }
 
+// same fails unless the tree looks as it did.
+func (x *tree) same(when, was string) {
+	x.t.Helper()
+	if now := x.looks(); now != was {
+		x.t.Fatalf("%s:\n%s\nwas\n%s", when, now, was)
+	}
+}
+
 func rewindTo(turn string) checkpoint.Restore { return checkpoint.Restore{Turn: turn} }
 
 var ctx = context.Background()
@@ -247,9 +255,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 		t.Fatalf("undone: %v\n%s\nwas\n%s", err, x.looks(), before)
 	}
 	must(t, errOf(x.call("z").Redo(ctx, engine.RestoreOptions{})))
-	if _, err := os.Lstat(x.ws + "/t"); err == nil {
-		t.Errorf("redone, and still there:\n%s", x.looks())
-	}
+	x.has("t", "-")
 }
 
 // What is in the way stays, what the store can't hold is parked, and what is denied is neither deleted nor brought back.
@@ -273,17 +279,11 @@ func TestTrashRefusals(t *testing.T) {
 			if done, err := x.call("s").Delete(ctx, victim, engine.DeleteOptions{Recursive: true}); err != nil || len(done.Trashed) != 1 || done.Trashed[0].Parked == "" {
 				t.Errorf("%s: %+v %v", victim, done, err)
 			}
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Error(err)
-			}
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
-		if err := os.Remove(p); err != nil {
-			t.Error(err)
-		}
+		must(t, os.Remove(p))
 	}
-	if now := x.looks(); now != before {
-		t.Errorf("not as it was:\n%s\nwas\n%s", now, before)
-	}
+	x.same("not as it was", before)
 	os.Remove(a)
 	x.deny = a
 	x.reopen()
@@ -421,7 +421,7 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	if !engine.PartTaken.In(err) || !slices.Equal(part.Back, []string{x.ws + "/d"}) || len(part.Checkpoints) != 1 || !engine.Conflicts.In(part.Err) {
 		t.Fatalf("%v %+v", err, part)
 	}
-	x.reads("d/f", "somebody's\n")
+	x.has("d/f", "somebody's\n")
 	x.write("d/f", "new\n")
 	if _, err := c.Restore(ctx, rewindTo("two"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 		t.Errorf("it goes on: %v\n%s", err, x.looks())

@@ -127,7 +127,7 @@ func TestWindowIsNoWholeRead(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	x.reads("f", "new\ntext\n")
+	x.has("f", "new\ntext\n")
 }
 
 // hashOf is the hash that a window into a large file comes with.
