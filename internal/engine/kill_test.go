@@ -275,6 +275,23 @@ func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, 
 	}
 }
 
+// bothWays counts what kills led to, and fails at the end of the test where one of the two was seen less than so often.
+func bothWays(t *testing.T, least int) (saw func(made bool) string) {
+	var mu sync.Mutex
+	seen := map[bool]int{}
+	t.Cleanup(func() {
+		if min(seen[true], seen[false]) < least {
+			t.Errorf("killed too early or too late to tell anything: %v", seen)
+		}
+	})
+	return func(made bool) string {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[made]++
+		return fmt.Sprint(made)
+	}
+}
+
 // inOrder sorts lines: random names come in any order.
 func inOrder(text string) string {
 	lines := slices.Sorted(strings.Lines(text + "\n"))
@@ -540,13 +557,7 @@ func copyLarge(ctx context.Context, c *engine.Call, ws string) error {
 // A process is killed before every system call of a large copy: after the next start it is there as a
 // whole, or not at all, and what was there before is too.
 func TestKilledCopying(t *testing.T) {
-	var mu sync.Mutex
-	there := map[bool]int{}
-	t.Cleanup(func() {
-		if there[true] == 0 || there[false] == 0 {
-			t.Errorf("killed too early or too late to tell anything: %v", there)
-		}
-	})
+	saw := bothWays(t, 1)
 	for step := range copyings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, tight)
@@ -577,10 +588,7 @@ func TestKilledCopying(t *testing.T) {
 				if left := x.halfWay(); left != nil || strings.Contains(x.looks(), "/.moltis-") {
 					t.Fatalf("call %d: left: %v\n%.500s", n, left, x.looks())
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				there[made]++
-				return fmt.Sprint(made)
+				return saw(made)
 			})
 		})
 	}
@@ -605,13 +613,7 @@ var appendings = map[string]func(e *engine.Engine, ws string) error{
 // A process is killed before every system call of an append: after the next start all of the tail is
 // there, or nothing of it.
 func TestKilledAppending(t *testing.T) {
-	var mu sync.Mutex
-	there := map[bool]int{}
-	t.Cleanup(func() {
-		if there[true] == 0 || there[false] == 0 {
-			t.Errorf("killed too early or too late to tell anything: %v", there)
-		}
-	})
+	saw := bothWays(t, 1)
 	for step := range appendings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, tight)
@@ -636,10 +638,7 @@ func TestKilledAppending(t *testing.T) {
 				if !made && string(b) != large || x.halfWay() != nil {
 					t.Fatalf("call %d: %d bytes; open: %v", n, len(b), x.halfWay())
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				there[made]++
-				return fmt.Sprint(made)
+				return saw(made)
 			})
 		})
 	}
@@ -659,13 +658,7 @@ var parkings = map[string]func(e *engine.Engine, ws string) error{
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
 	grow(t, nil).needsTrash()
-	var mu sync.Mutex
-	moved := map[bool]int{}
-	t.Cleanup(func() {
-		if moved[true] < 4 || moved[false] < 4 {
-			t.Errorf("killed too early or too late to tell anything: %v", moved)
-		}
-	})
+	saw := bothWays(t, 4)
 	for step := range parkings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, small)
@@ -695,10 +688,7 @@ func TestKilledParking(t *testing.T) {
 				default:
 					t.Fatalf("call %d: in the tree\n%s\nin the trash %v, listed %+v", n, x.looks(), files, page.Entries)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				moved[there]++
-				return fmt.Sprint(there)
+				return saw(there)
 			})
 		})
 	}

@@ -47,14 +47,14 @@ func TestParked(t *testing.T) {
 		}
 	}
 	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
-		inode := inodeOf(t, path)
+		object := inode(t, path)
 		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: true})
 		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
 			t.Fatalf("%s: %+v %v", path, done, err)
 		}
 		e := done.Trashed[0]
 		files, info := x.trashed()
-		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inodeOf(t, files[0]) != inode {
+		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inode(t, files[0]) != object {
 			t.Fatalf("%s: %+v, in the trash %v %v", path, e, files, info)
 		}
 		if i, err := os.Stat(filepath.Dir(filepath.Dir(files[0]))); err != nil || i.Mode().Perm() != 0o700 {
@@ -70,7 +70,7 @@ func TestParked(t *testing.T) {
 		}
 		must(t, errOf(x.call("another session").Untrash(ctx, e.ID, false)))
 		same()
-		if files, info := x.trashed(); files != nil || info != nil || inodeOf(t, path) != inode {
+		if files, info := x.trashed(); files != nil || info != nil || inode(t, path) != object {
 			t.Errorf("left in the trash: %v %v", files, info)
 		}
 		if _, err := x.call("s").Untrash(ctx, e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
@@ -92,13 +92,6 @@ func TestParked(t *testing.T) {
 	if files, info := x.trashed(); files != nil || info != nil {
 		t.Errorf("left in the trash: %v %v", files, info)
 	}
-}
-
-func inodeOf(t *testing.T, path string) uint64 {
-	t.Helper()
-	i, err := os.Lstat(path)
-	must(t, err)
-	return i.Sys().(*syscall.Stat_t).Ino
 }
 
 // What is in the way stays, what is denied is neither moved nor brought back to, and a tree is taken back with what was changed in it, step by step.

@@ -360,6 +360,19 @@ func (a *asked) Ask(_ context.Context, q approval.Question) (approval.Answer, er
 	return approval.Answer{}, nil
 }
 
+// checkAsked writes the file, and fails unless that is asked about, or is not.
+func (a *asked) checkAsked(t *testing.T, e *engine.Engine, path string, want bool) {
+	t.Helper()
+	a.code = nil
+	err := through(e, func(ctx context.Context, call *engine.Call) error {
+		_, _, err := call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+		return err
+	})
+	if (code(err) == engine.CodeApprovalDenied) != want || (len(a.code) == 1) != want {
+		t.Errorf("%s: asked about %v, want %v: %v", path, a.code, want, err)
+	}
+}
+
 // TestTreesThatHoldCode: what is inside of a tree counts, under the names that it has and under those
 // that it would get; so do the hooks of a configured directory. What holds nothing of it is not asked
 // about, and a tree with secrets in it stays.
@@ -443,13 +456,7 @@ func TestGitElsewhere(t *testing.T) {
 	must(t, os.Symlink("true", filepath.Join(root, "l/.git")))
 	for name, want := range map[string]bool{"s/hk/b": true, "s/store/hooks/x": true, "l/true/hooks/x": true, "l/true/config": true,
 		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			return errOf(call.Create(ctx, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true}))
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
@@ -464,14 +471,7 @@ func TestGitIncludes(t *testing.T) {
 		"r/inc=[core]\n\thooksPath = third\n", "r/if=[core]\n\thooksPath = fourth\n")
 	for name, want := range map[string]bool{"r/all/a": true, "r/first/a": true, "r/second/a": true, "r/third/a": true, "r/fourth/a": true,
 		"r/inc": true, "r/if": true, "r/fifth/a": false, "all/a": false, "none/all/a": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-			return err
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
@@ -525,14 +525,7 @@ func TestGitScripts(t *testing.T) {
 		"r/m/drv": true, "r/c/helper": true, "r/gpg.sh": true, "r/seq.sh": true, "r/tpl/any/x": true, "r/hooked.sh": true, "r/other.sh": true,
 		"r/trail.sh": true, "r/user.sh": true, "r/tools/other.sh": false, "r/main/a.go": false, "r/bin/x": false, "r/sub/lint.sh": false, "lint.sh": false,
 		"r/d/x": false, "r/less/a": false, "r/README.md": false, "user.sh": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-			return err
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
