@@ -123,7 +123,7 @@ func TestCutUnderAWriter(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong with the N-th system call of an append in place: the tail is there, or not, and
+// A fault at the N-th system call of an append in place: the tail is there, or not, and
 // the answer says which; where it is there in part, the next start appends the rest.
 func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 	t.Parallel()
@@ -374,7 +374,7 @@ func TestAppendToAFullDisk(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong with the N-th system call of taking back, or appending again: the tail is there,
+// A fault at the N-th system call of taking back, or appending again: the tail is there,
 // or it is not, and the answer says which.
 func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func TestAppendInPlace(t *testing.T) {
 	x.settled()
 }
 
-// What keeps a file from being changed keeps it from being appended to.
+// An append in place is refused where a change is.
 func TestAppendInPlaceRefuses(t *testing.T) {
 	t.Parallel()
 	x := grow(t, func(fs *config.FS) {
@@ -124,7 +124,7 @@ func TestAppendBreaksLink(t *testing.T) {
 	x.has("other", large)
 }
 
-// What was appended is taken back, and appended again, as long as the file ends with it.
+// A tail is taken back, and appended again, as long as the file ends with it.
 func TestAppendIsUndone(t *testing.T) {
 	t.Parallel()
 	type step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
@@ -159,7 +159,7 @@ func TestAppendIsUndone(t *testing.T) {
 	}
 }
 
-// What others did to the file stands in the way, and stays, whatever is to become of conflicts.
+// Changes by others stand in the way of the undo, and stay, whatever is to become of conflicts.
 func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]string{

@@ -166,7 +166,7 @@ func (x *tree) mkdir(names ...string) (m engine.Files) {
 	return m
 }
 
-// Whoever approves a change sees each directory that it makes or removes, and what is approved has
+// An approver sees each directory that a change makes or removes, and each change has
 // a digest of its own.
 func TestDirectoriesAreApprovedByName(t *testing.T) {
 	x, a := asking(t)
@@ -333,7 +333,7 @@ func TestManyRemovals(t *testing.T) {
 	}
 }
 
-// What an approver said is on record: who, and why, and that nobody did where the caller was gone first.
+// An approver's answer is on record: who, and why, and that nobody did where the caller was gone first.
 func TestAnswersAreOnRecord(t *testing.T) {
 	for _, c := range []struct {
 		answer approval.Answer
@@ -531,7 +531,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// What is left behind is bounded, and those of one principal are no others' business.
+// Calls that are left behind are bounded, and those of one principal are no others' business.
 func TestLeftBehindIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, frozen := grow(t, nil), make(chan bool)
@@ -662,7 +662,7 @@ func searching(e *engine.Engine, ctx context.Context, c *engine.Call, ws string)
 	return err
 }
 
-// What is asked, for each operation.
+// acts are operations, with the questions that each asks the chain.
 var acts = []struct {
 	name    string
 	changes bool
@@ -786,7 +786,7 @@ func treeOf(t *testing.T, dir string) string {
 	return strings.Join(out, "\n")
 }
 
-// What the chain closes of a tree is not shown, not moved and not removed with it.
+// A path in a tree that the chain closes is not shown, not moved and not removed with it.
 func TestAChainWithinATree(t *testing.T) {
 	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
 		return !strings.Contains(in.ResolvedPath, "/secret/") && !strings.HasSuffix(in.ResolvedPath, "/e"), nil

@@ -507,7 +507,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 	}
 }
 
-// What somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
+// A file that somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
 // stays where our call failed.
 func TestTheSameMadeByOthers(t *testing.T) {
 	t.Parallel()
@@ -662,7 +662,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	}
 }
 
-// Whoever comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
+// A call that comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
 // the hands of its maker.
 func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -766,7 +766,7 @@ func (x *tree) swap(dir, to string) {
 	must(x.t, errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)))
 }
 
-// What was parked does not come back by way of a link that took the place of its directory since.
+// A parked file does not come back by way of a link that took the place of its directory since.
 func TestParkedComesBackByNoLink(t *testing.T) {
 	for _, kept := range []bool{true, false} { // that something else was in the directory
 		x := grow(t, small)
@@ -799,7 +799,7 @@ func TestRestoredByNoLink(t *testing.T) {
 	}
 }
 
-// What a start takes back of a change that was cut off it takes back in the directory where it was made, or not at all.
+// A start takes back a change that was cut off in the directory where it was made, or not at all.
 func TestTakenBackByNoLink(t *testing.T) {
 	for n := int64(41); n < 400; n += 2 {
 		x := grow(t, nil)

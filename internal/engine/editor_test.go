@@ -313,7 +313,7 @@ func TestOverlayChanges(t *testing.T) {
 	}
 }
 
-// What is not held goes to the disk, as ever.
+// A file that the editor does not hold goes to the disk, as ever.
 func TestOverlayLeavesOthersAlone(t *testing.T) {
 	x, d := edited(t, nil)
 	must(t, errOf(x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other"))))
@@ -327,7 +327,7 @@ func TestOverlayLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// What a session read of the editor it may change there, and no more than that: neither what is on the
+// A session may change the text that it read of the editor, and no more than that: neither what is on the
 // disk nor what the user has typed since.
 func TestOverlayIsWhatWasSeen(t *testing.T) {
 	x, d := edited(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
@@ -521,7 +521,7 @@ func TestOverlayThatFails(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// What becomes of a text that the editor may or may not have taken.
+// A text that the editor may or may not have taken: the answer, the record and the undo tell which.
 func TestOverlayTakesOrDoesNot(t *testing.T) {
 	failed := errors.New("failed")
 	for what, c := range map[string]struct {
@@ -768,7 +768,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	}
 }
 
-// Whatever calls and an editor do in whatever order: each text that is read is the whole of what the editor
+// Calls and an editor at work in any order: each text that is read is the whole of what the editor
 // holds, or of what is on the disk where it holds nothing; and a change is made in that one place or in none.
 func TestOverlayNeverMixes(t *testing.T) {
 	for seed := range uint64(12) {
@@ -960,7 +960,7 @@ func (s *saver) Store(_ context.Context, path, _, text string) error {
 	return os.WriteFile(path, raw, 0o600)
 }
 
-// What the client saved is undone on the disk to the very bytes that were there, with the client and without it.
+// A text that the client saved is undone on the disk to the very bytes that were there, with the client and without it.
 func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 	word := strings.Repeat("Größere Übungen für Leute, die Wörter mögen.\n", 9)
 	for name, was := range map[string]string{

@@ -112,7 +112,7 @@ func TestPlanCheck(t *testing.T) {
 	}
 }
 
-// Whatever of a step is another, is another plan; and no field can pass for its neighbour.
+// A plan of which any part of a step is another is another plan; and no field can pass for its neighbour.
 func FuzzPlan(f *testing.F) {
 	f.Add("/a", "/b", "c", "d", uint32(1))
 	f.Add("", "1:/a", "4:file", "0:", uint32(0))
@@ -171,7 +171,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// What counts of what is there is its content: a touch, or another mode, makes no approval stale.
+// The content of a file counts, and nothing else of it: a touch, or another mode, makes no approval stale.
 func TestDigestOfATouchedFile(t *testing.T) {
 	p := Plan{Steps: []Step{step("put /f -file")}}
 	was := p.Digest(&Call{})
@@ -232,7 +232,7 @@ func TestALockThatIsHeld(t *testing.T) {
 	}
 }
 
-// Whoever has to wait a little gets his turn.
+// A call that has to wait a little gets its turn.
 func TestALockThatIsFreeSoon(t *testing.T) {
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
@@ -328,7 +328,7 @@ func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
 	}
 }
 
-// What could not be put back in its place is listed as long as it is there, and can be removed.
+// A file that could not be put back in its place is listed as long as it is there, and can be removed.
 func TestKept(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)

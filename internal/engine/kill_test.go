@@ -836,7 +836,7 @@ func (s *snapshot) fault() {
 	s.x.open()
 }
 
-// Whatever goes wrong with the N-th system call of the undo of a script's run over several files, or of its redo, for every N: all of them are as they were, or all are
+// A fault at the N-th system call of the undo of a script's run over several files, or of its redo, for every N: all of them are as they were, or all are
 // restored, and the answer says which. Where everything goes wrong from the N-th call on, that holds after the next start.
 func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	t.Parallel()
@@ -944,7 +944,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with the N-th system call of a rewind in which files and directories trade places, for every N: all are as they were, or all are restored; where
+// A fault at the N-th system call of a rewind in which files and directories trade places, for every N: all are as they were, or all are restored; where
 // everything goes wrong from there on, after the next start.
 func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	t.Parallel()

@@ -143,7 +143,7 @@ func (keeps) Judge(o guardfs.Object, a guardfs.Access) error {
 	return nil
 }
 
-// Whoever swaps what is moved, or what it moves over, at the last moment, finds it where they put it, and
+// Others swap the source of a move, or its target, at the last moment: theirs is where they put it, and
 // all else where it was.
 func TestMoveOfWhatIsSwapped(t *testing.T) {
 	t.Parallel()
@@ -440,7 +440,7 @@ func TestMoveIsApproved(t *testing.T) {
 	}
 }
 
-// What is in a tree is part of the question about it: if others, or another call, put something into it,
+// The names in a tree are part of the question about it: if others, or another call, put something into it,
 // or take something out of it while somebody thinks, nothing is moved.
 func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	t.Parallel()
@@ -515,7 +515,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	}
 }
 
-// What others put into a tree, or take out of it, between the last look at it and its rename does not
+// A file that others put into a tree, or take out of it, between the last look at it and its rename does not
 // go along: the tree is looked into where it has a name of ours, and stays where it was.
 func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	t.Parallel()
@@ -621,7 +621,7 @@ func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 func (anything) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
 
-// Whatever goes wrong with the N-th system call of a move, or of making a directory: all is as it was,
+// A fault at the N-th system call of a move, or of making a directory: all is as it was,
 // or all is as it should become, and the answer says which; then an undo brings back what was there.
 func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	t.Parallel()
@@ -896,7 +896,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with the N-th system call of a copy: it is there as a whole, or not at all, and
+// A fault at the N-th system call of a copy: it is there as a whole, or not at all, and
 // the answer says which.
 func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func (x *tree) sees(name string, whole bool) {
 		}}))
 }
 
-// What is moved is as it was, under its new name, and comes back: by undo, redo and undo.
+// A moved object is as it was, under its new name, and comes back: by undo, redo and undo.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	parents := engine.Rules{Parents: true}
@@ -220,7 +220,7 @@ func TestMoveIsJudged(t *testing.T) {
 	}
 }
 
-// What the session knows of a file it knows under the new name, no more and no less; what others changed
+// The session knows a file under the new name as well as under the old one; what others changed
 // since, or what it never read, it does not move.
 func TestMoveOfWhatWasRead(t *testing.T) {
 	t.Parallel()
@@ -468,7 +468,7 @@ func TestCopyTreeRefuses(t *testing.T) {
 	}
 }
 
-// What was approved is what is made, whatever the source is by then, and the source is on record.
+// A copy is made as it was approved, whatever the source is by then, and the source is on record.
 func TestCopyIsApproved(t *testing.T) {
 	x, a := asking(t)
 	src := x.write("f", "one\n")

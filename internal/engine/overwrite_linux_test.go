@@ -196,7 +196,7 @@ func (x *tree) reading(name string) string {
 	return string(b)
 }
 
-// Whatever goes wrong with the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
+// A fault at the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
 // and the next start ends it.
 func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
 	if !testdir.OwnMounts(t) {

@@ -94,7 +94,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 	}
 }
 
-// What somebody wrote into the file right before the rename, and which the process that died could not put back, is put back.
+// A text that somebody wrote into the file right before the rename, and that the process that died could not put back, is put back.
 func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = saved })
@@ -208,7 +208,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 	}
 }
 
-// Nor does a new file count that never came to have its name.
+// A new file that never came to have its name does not count.
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)
 	id := x.cut("link", 1, makes("new", "f"))
@@ -242,7 +242,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	}
 }
 
-// What was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
+// A change that was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
 func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 	for half, names := range map[bool][]string{true: {"r1/a", "r1/b"}, false: {"r1/b"}} {
 		x := grow(t, nil)
@@ -308,7 +308,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	}
 }
 
-// What is taken back of a change that made a new file in a new directory waits for whoever makes the same, and leaves it to them.
+// The taking back of a change that made a new file in a new directory waits for whoever makes the same, and leaves it to them.
 func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	x := grow(t, nil)
 	x.SetLockWait(20 * time.Millisecond)
@@ -342,7 +342,7 @@ func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	}
 }
 
-// Whoever meets what a process has left half-way takes that back first, and then makes all of its own change.
+// A call that meets a change left half-way takes that back first, and then makes all of its own change.
 func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	all := []string{"a", "b", "c"}
 	lay := func(t *testing.T) *tree {
@@ -614,7 +614,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 	}
 }
 
-// What somebody changed outside between two calls of one turn is a conflict for every restore that crosses it, merge keeps it, and having been
+// A change outside between two calls of one turn is a conflict for every restore that crosses it, merge keeps it, and having been
 // kept once it is still not dropped.
 func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 	const old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -669,7 +669,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// Also of what the tools created: it does not go to the trash without a word.
+// A file that the tools created and others changed does not go to the trash without a word.
 func TestCreatedThenChangedOutside(t *testing.T) {
 	x := grow(t, nil)
 	c := x.turn("s", "t1")
@@ -682,7 +682,7 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x.has("f", "made\nby hand\nedited\n")
 }
 
-// What an outsider took back is on record too, and nobody's conflict.
+// A change that an outsider took back is on record too, and nobody's conflict.
 func TestOutsiderTookBack(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "0\n")
@@ -705,7 +705,7 @@ func TestOutsiderTookBack(t *testing.T) {
 	x.has("f", "0\n")
 }
 
-// What others changed and took back is nobody's conflict.
+// A change that others made and took back is nobody's conflict.
 func TestOthersTookBack(t *testing.T) {
 	x := grow(t, nil)
 	x.write("f", "0\n")
@@ -729,7 +729,7 @@ func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string
 	return i.Mode(), st.Uid, st.Gid, string(v[:max(n, 0)])
 }
 
-// What somebody else removed or changed comes back by the checkpoint of that with the metadata that the tools had left it.
+// A file that somebody else removed or changed comes back by the checkpoint of that with the metadata that the tools had left it.
 func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("old", "old\n")
@@ -774,7 +774,7 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 }
 
-// What somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
+// Metadata that somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
 func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "old\n")

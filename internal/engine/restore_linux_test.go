@@ -328,7 +328,7 @@ func where(err error) error {
 	return err
 }
 
-// Whatever the session did to a path, whatever is there now, and whichever rule holds: testdata/blocked.txt
+// Each change of a path by the session, each thing that may be there now, and each rule: testdata/blocked.txt
 // has what a restore answers. A refused one and a dry run change nothing, and a dry run answers what the
 // restore does.
 func TestBlocked(t *testing.T) {
@@ -635,7 +635,7 @@ func TestOutsideChangeOfATradedFile(t *testing.T) {
 	}
 }
 
-// What the session made and made into something else goes, whatever it was in between.
+// A path that the session made and made into something else goes, whatever it was in between.
 func TestRewindOfWhatWasBoth(t *testing.T) {
 	t.Parallel()
 	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
@@ -659,7 +659,7 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 	}
 }
 
-// What others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
+// A file that others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
 func TestTradedPlacesThatOthersUse(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(x *tree){
@@ -1057,7 +1057,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 }
 
-// What came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
+// A file that came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
 func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 	for _, outside := range []bool{false, true} {
 		x := grow(t, small)
@@ -1194,7 +1194,7 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 	}
 }
 
-// What an imported call left behind nobody recorded, nor where it was purged: there is nothing to merge by, which is a conflict, and neither "nothing
+// Nobody recorded the outcome of an imported call, nor is there one after a purge: there is nothing to merge by, which is a conflict, and neither "nothing
 // had to be changed" nor an error.
 func TestMergeByWhatIsNotKnown(t *testing.T) {
 	for _, purge := range []bool{false, true} {

@@ -156,7 +156,7 @@ func TestParkedRefusals(t *testing.T) {
 	}
 }
 
-// What has expired goes, with directories that nobody may enter, and not what its links lead to.
+// An entry of the trash that has expired goes, with directories that nobody may enter, and not what its links lead to.
 func TestParkedExpires(t *testing.T) {
 	x := grow(t, small)
 	kept := x.write("kept.txt", "k\n")
@@ -193,7 +193,7 @@ func TestParkedExpires(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
+// A fault at the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
 // and the trash says which; where everything goes wrong from the N-th call on, after the next start.
 func TestFaultAtEveryCallOfAParking(t *testing.T) {
 	t.Parallel()
@@ -369,7 +369,7 @@ func (x *tree) isBack(what, dir string) {
 	}
 }
 
-// Whoever waits to bring something back may find that its directory is there by now, made by somebody else, or that another has brought it back: then
+// A call that waits to bring something back may find that its directory is there by now, made by somebody else, or that another has brought it back: then
 // nothing is left to do, and the trash does not have it again.
 func TestParkedComesBackMeanwhile(t *testing.T) {
 	for _, kept := range []bool{true, false} {
@@ -404,7 +404,7 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 	}
 }
 
-// Whichever system call its directory appears before: what was parked comes back, or stays in the trash and comes back the next time.
+// The directory of a parked file appears before any one system call: the file comes back, or stays in the trash and comes back the next time.
 func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	t.Parallel()
 	x := grow(t, small)
@@ -438,7 +438,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	t.Logf("%d calls, %d refused", reached, refused)
 }
 
-// What is moved to the trash from the lower layer of an overlay file system becomes another object by that, and is known there all the same.
+// An object that moves to the trash from the lower layer of an overlay file system becomes another object by that, and is known there all the same.
 func TestParkedFromTheLowerLayer(t *testing.T) {
 	for _, options := range []string{"", ",redirect_dir=on"} {
 		x := grow(t, small)
@@ -482,7 +482,7 @@ func TestParkedFromTheLowerLayer(t *testing.T) {
 	}
 }
 
-// What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
+// A thing that others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
 func TestOtherThingInTheParkedPlace(t *testing.T) {
 	t.Parallel()
 	makes := map[string]func(path string) error{
@@ -547,7 +547,7 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 	}
 }
 
-// What is as it was is back already, also when a directory was worked in meanwhile.
+// A tree that is as it was is back already, also when a directory was worked in meanwhile.
 func TestBackAlready(t *testing.T) {
 	x := grow(t, small)
 	x.write("d/big", strings.Repeat("b", 101))

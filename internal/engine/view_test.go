@@ -112,7 +112,7 @@ func TestReadBytes(t *testing.T) {
 	}
 }
 
-// What a window showed is not the whole file: where files must be read, it may not be overwritten.
+// A window is not the whole file: where files must be read, it may not be overwritten.
 func TestWindowIsNoWholeRead(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
 	path := x.write("f", "one\ntwo\n")

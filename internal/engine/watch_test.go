@@ -148,7 +148,7 @@ func TestWatch(t *testing.T) {
 	v.tells("all of it", "delete back/deep", "delete back")
 }
 
-// What any system tells: names that come and go, also in directories that come, and nothing that is
+// A watch on any system tells names that come and go, also in directories that come, and nothing that is
 // denied.
 func TestWatchAnywhere(t *testing.T) {
 	v := watchingAs(t, true, true, func(x *tree) { x.write("d/f", ""); x.write("secrets/s", "") })
@@ -222,7 +222,7 @@ func TestWatchOneDirectory(t *testing.T) {
 	v.tells("a directory", "create new")
 }
 
-// However fast directories come, nothing in them is missed.
+// Nothing is missed in directories that come fast.
 func TestWatchFreshDirectories(t *testing.T) {
 	v := watching(t, true, nil)
 	const dirs, files = 60, 50
@@ -264,7 +264,7 @@ func TestWatchFreshDirectories(t *testing.T) {
 	}
 }
 
-// What the system's queue does not hold is told as lost, and watching goes on, in what came meanwhile too.
+// An event that the system's queue does not hold is told as lost, and watching goes on, in what came meanwhile too.
 func TestWatchOverflow(t *testing.T) {
 	v := watching(t, true, nil)
 	most, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -337,8 +337,8 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// However a watched tree grows, a principal watches no more directories than its part, which is told, and another finds some.
-// Whatever is watched no more is room again.
+// A watched tree may grow: its principal watches no more directories than its part, which is told, and another finds some.
+// A directory that is watched no more is room again.
 func TestWatchedDirectoriesAreShared(t *testing.T) {
 	free, back := engine.Watched(20)
 	defer back()

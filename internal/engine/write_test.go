@@ -279,7 +279,7 @@ func TestEveryTurnLooksAnew(t *testing.T) {
 	}
 }
 
-// What is in the trash was not removed from outside; what the tools have put in its place since, and is gone, was.
+// A tree in the trash was not removed from outside; a file that the tools have put in its place since, and that is gone, was.
 func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
 	c := x.call("s")
@@ -722,7 +722,7 @@ func (d *decider) Ask(_ context.Context, q approval.Question) (approval.Answer, 
 	return approval.Answer{Decision: approval.Denied}, nil
 }
 
-// What the operator wrote as zero reaches the store as zero.
+// A limit that the operator wrote as zero reaches the store as zero.
 func TestZeroOfRetentionIsMeant(t *testing.T) {
 	c := config.Default().Tools.FS.Checkpoint
 	c.KeepWithin, c.KeepLast = 0, 5

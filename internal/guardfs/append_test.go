@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What came to the place since it was looked at is not appended to: neither another thing, nor what
+// An object that came to the place since it was looked at is not appended to: neither another thing, nor what
 // has another name as well.
 func TestAppendOnlyToItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {

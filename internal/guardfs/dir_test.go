@@ -28,7 +28,7 @@ func dirOf(t *testing.T, f *FS, p string) *Dir {
 	return d
 }
 
-// What each kind of entry answers to each way of opening it below a directory. Nothing is followed, and what is no file or
+// Each kind of entry, and each way of opening it below a directory. Nothing is followed, and what is no file or
 // directory is never opened.
 func TestEntries(t *testing.T) {
 	b := base(t)
@@ -135,7 +135,7 @@ func (j *deepJudge) below(string) (DirVerdict, bool) {
 	return DirVerdict{Entry: func(string, Kind) bool { return true }, Below: j.below}, j.steps%100 != 0
 }
 
-// Who goes down a chain of directories does not have the whole path judged for each.
+// A walk down a chain of directories does not have the whole path judged for each.
 func TestDeepChain(t *testing.T) {
 	b := base(t)
 	const deep = 300

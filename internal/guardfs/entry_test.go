@@ -150,7 +150,7 @@ func TestPublishRefusals(t *testing.T) {
 	})
 }
 
-// Whatever changes between Load and Publish, the Publish notices and the change stays.
+// Publish notices any change since Load, and that change stays.
 func TestConflicts(t *testing.T) {
 	for name, change := range map[string]func(p string) error{
 		"content":   func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whoever is the last of those who use something clears it up, and nobody else does.
+// The last user of something clears it up, and nobody else does.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -85,7 +85,7 @@ func TestLocksInAnyOrder(t *testing.T) {
 	wg.Wait()
 }
 
-// Who waited for a lock file that was deleted meanwhile locks the one that has the name now, so that the next one waits for him.
+// A process that waited for a lock file that was deleted meanwhile locks the one that has the name now, so that the next one waits for him.
 func TestLockFileDeleted(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()

@@ -82,7 +82,7 @@ func TestParseMounts(t *testing.T) {
 	}
 }
 
-// Who can't tell what the names are lets nothing through.
+// A reader that can't tell what the names are lets nothing through.
 func TestMountsUnknown(t *testing.T) {
 	b := base(t)
 	lay(t, b, "d/f = A")

@@ -28,7 +28,7 @@ func layered(t *testing.T, lower, upper, options string, fill func(dir string)) 
 	return merged
 }
 
-// What is in the lower layer of an overlay file system, as a container's image is, gets another identity by the very change; the first change is
+// A file in the lower layer of an overlay file system, as a container's image is, gets another identity by the very change; the first change is
 // no conflict for that, and one of somebody else still is.
 func TestLowerLayer(t *testing.T) {
 	layers := map[string]struct {
@@ -153,7 +153,7 @@ func TestLowerLayerSwappedAtTheTrade(t *testing.T) {
 	}
 }
 
-// What goes to the trash keeps the identity that its entry has.
+// A file that goes to the trash keeps the identity that its entry has.
 func TestCopyUp(t *testing.T) {
 	for _, options := range []string{"", ",redirect_dir=on"} {
 		dir := layered(t, base(t), ramdisk(t), options, func(dir string) {

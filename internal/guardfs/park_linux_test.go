@@ -204,7 +204,7 @@ func TestMissingAsksForEach(t *testing.T) {
 	}
 }
 
-// What a new file and a new directory will have is what they have then, in a directory with a group and a default ACL of its own too.
+// A new file and a new directory have the metadata that was foretold, in a directory with a group and a default ACL of its own too.
 func TestFresh(t *testing.T) {
 	top := guardfs.Canonical(t.TempDir())
 	f, err := guardfs.New(guardfs.Options{Judge: everything{}})

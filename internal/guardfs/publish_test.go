@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whatever kind: it comes in, goes out, and comes back as the same object, also where the hold is in
+// An object of any kind comes in, goes out, and comes back as the same object, also where the hold is in
 // a directory above.
 func TestSwapThereAndBack(t *testing.T) {
 	b := base(t)

@@ -20,7 +20,7 @@ func (every) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 func (every) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
 
-// What happens in a watched directory is told in time, by whatever the system has for it.
+// A change in a watched directory is told in time, by whatever the system has for it.
 func TestWatcherByNames(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
