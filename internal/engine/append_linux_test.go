@@ -92,9 +92,7 @@ func TestCutUnderAWriter(t *testing.T) {
 				}
 				return nil
 			}
-			system.hook.Store(&hook)
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) })
 			if count < n/2 {
 				must(t, err)
 				break
@@ -329,9 +327,7 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 					}
 					return nil
 				}
-				system.hook.Store(&hook)
-				_, err := x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})
-				system.hook.Store(nil)
+				err := system.meet(hook, func() error { return errOf(x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})) })
 				if count < n {
 					break
 				}

@@ -599,9 +599,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 						}
 						return nil
 					}
-					system.hook.Store(&hook)
-					err := c.step(x, d)
-					system.hook.Store(nil)
+					err := system.meet(hook, func() error { return c.step(x, d) })
 					if calls.Load() < n {
 						break
 					}

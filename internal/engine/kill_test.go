@@ -750,9 +750,7 @@ func (c *calls) ends(n int64, run func() error) (met bool, err error) {
 		}
 		return nil
 	}
-	c.hook.Store(&hook)
-	err = run()
-	c.hook.Store(nil)
+	err = c.meet(hook, run)
 	return over.Load(), err
 }
 
@@ -1070,6 +1068,24 @@ func callsOf(x *tree) *calls {
 	return c
 }
 
+// meet runs step while hook sees each call.
+func (c *calls) meet(hook func(op string) *guardfs.Fault, step func() error) error {
+	c.hook.Store(&hook)
+	defer c.hook.Store(nil)
+	return step()
+}
+
+// onceBefore has do be done once, before the first call op.
+func onceBefore(op string, do func()) func(string) *guardfs.Fault {
+	var once atomic.Bool
+	return func(called string) *guardfs.Fault {
+		if called == op && once.CompareAndSwap(false, true) {
+			do()
+		}
+		return nil
+	}
+}
+
 // fail runs step while its n-th call goes wrong. hit is that call, "" when there are not so many.
 func (c *calls) fail(n int64, bad badCall, step func() error) (hit string, err error) {
 	return c.failFor(n, 1, bad, step)
@@ -1086,9 +1102,7 @@ func (c *calls) failFor(n, many int64, bad badCall, step func() error) (hit stri
 		}
 		return nil
 	}
-	c.hook.Store(&hook)
-	err = step()
-	c.hook.Store(nil)
+	err = c.meet(hook, step)
 	if op := first.Load(); op != nil {
 		hit = *op
 	}

@@ -165,15 +165,11 @@ func TestMoveOfWhatIsSwapped(t *testing.T) {
 		x.layMove()
 		x.write("theirs", "theirs\n")
 		system := callsOf(x)
-		var once atomic.Bool
 		was := ""
-		hook := func(op string) *guardfs.Fault {
-			if op == "rename" && once.CompareAndSwap(false, true) {
-				must(t, c.swap(x.ws))
-				was = x.sight()
-			}
-			return nil
-		}
+		hook := onceBefore("rename", func() {
+			must(t, c.swap(x.ws))
+			was = x.sight()
+		})
 		system.hook.Store(&hook)
 		c.a.From, c.a.To = x.ws+c.a.From, x.ws+c.a.To
 		_, err := x.call("s").Move(ctx, c.a)
@@ -567,19 +563,13 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 				must(t, filepath.WalkDir(at, func(p string, _ fs.DirEntry, err error) error { out += p + "\n"; return err }))
 				return out
 			}
-			var once atomic.Bool
 			was := ""
-			hook := func(op string) *guardfs.Fault {
-				if op == way.op && once.CompareAndSwap(false, true) {
-					must(t, change(at))
-					was = names()
-				}
-				return nil
-			}
+			hook := onceBefore(way.op, func() {
+				must(t, change(at))
+				was = names()
+			})
 			system := callsOf(x)
-			system.hook.Store(&hook)
-			err := way.run(x)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return way.run(x) })
 			if code(err) != engine.CodeConflict || x.halfWay() != nil || names() != was {
 				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, names(), was)
 			}
@@ -598,17 +588,9 @@ func TestMoveWithoutHoldFalls(t *testing.T) {
 		if bad {
 			defer engine.WithoutHold()()
 		}
-		var once atomic.Bool
-		hook := func(op string) *guardfs.Fault {
-			if op == "rename" && once.CompareAndSwap(false, true) {
-				x.write("d/late", "late\n")
-			}
-			return nil
-		}
+		hook := onceBefore("rename", func() { x.write("d/late", "late\n") })
 		system := callsOf(x)
-		system.hook.Store(&hook)
-		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})) })
 		if moved := strings.Contains(x.looks(), "/g/late"); moved != bad || (err == nil) != bad {
 			t.Errorf("bad %v: moved %v, %v", bad, moved, err)
 		}
@@ -843,9 +825,7 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 				}
 				return nil
 			}
-			system.hook.Store(&hook)
-			err := copyLarge(ctx, x.call("s"), x.ws)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 			if count < n {
 				break
 			}
@@ -886,9 +866,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		err := copyLarge(ctx, x.call("s"), x.ws)
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 		cancel()
 		if err == nil || engine.Reason(err).Cause != want || writes > 3 || x.looks() != was {
 			t.Errorf("%s: %v, after %d writes", name, err, writes)

@@ -128,9 +128,7 @@ func TestAliveIsNotRecovered(t *testing.T) {
 				fell = fmt.Sprintf("killed before call %d: %v, %v\n%s\nwas\n%s", n, err, soon.Err(), x.objects(), was)
 			}
 		})
-		system.hook.Store(&hook)
-		err := makes("new", "a", "b")(x)
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return makes("new", "a", "b")(x) })
 		if err != nil {
 			fell += err.Error()
 		}

@@ -564,9 +564,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})) })
 		if count.Load() < n {
 			break
 		}
@@ -826,9 +824,7 @@ func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
 				return nil
 			}
 			system := callsOf(x)
-			system.hook.Store(&hook)
-			err := makes("new", "a")(x)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return makes("new", "a")(x) })
 			if !acted.Load() {
 				must(t, err)
 				break

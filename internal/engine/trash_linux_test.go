@@ -300,9 +300,7 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		err := c.step()
-		system.hook.Store(nil)
+		err := system.meet(hook, c.step)
 		must(t, err)
 		if there, _ := filepath.Glob(c.gone); there != nil {
 			t.Fatalf("it did not move: %v", there)
@@ -419,9 +417,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})) })
 		if err != nil {
 			refused++
 			x.has("big/f", "-")
@@ -606,9 +602,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&full)
-		_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-		system.hook.Store(nil)
+		err = system.meet(full, func() error { return errOf(x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictForce)) })
 		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
 			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
 		}
