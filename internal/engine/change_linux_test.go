@@ -628,9 +628,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	t.Parallel()
 	for _, same := range []bool{true, false} {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		must(t, err)
-		defer other.Close()
+		other := x.open2(x.ws).Engine
 		for i := range 40 {
 			var wg sync.WaitGroup
 			errs := make([]error, 4)
@@ -714,9 +712,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 	const files = 8
 	for round := range 6 {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		must(t, err)
-		defer other.Close()
+		other := x.open2(x.ws).Engine
 		c := x.turn("s", "t")
 		for i := range files {
 			x.put("s", fmt.Sprintf("n/%d/x", i), "new\n")
