@@ -43,29 +43,26 @@ func TestAppendUnderAWriter(t *testing.T) {
 			daemon, err := os.OpenFile(path, os.O_WRONLY|flag, 0)
 			must(t, err)
 			if flag == 0 {
-				_, err = daemon.Seek(0, io.SeekEnd)
-				must(t, err)
+				must(t, errOf(daemon.Seek(0, io.SeekEnd)))
 			}
 			say := func(line string) {
-				_, err := daemon.WriteString(line)
-				must(t, err)
+				must(t, errOf(daemon.WriteString(line)))
 			}
 			say("daemon 1\n")
 			must(t, x.append("agent\n"))
-			x.reads("large", large+"daemon 1\nagent\n")
+			x.has("large", large+"daemon 1\nagent\n")
 			if _, err = x.call("s").Undo(ctx, engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.HeldOpen}) {
 				t.Errorf("undone under a writer: %v", err)
 			}
-			x.reads("large", large+"daemon 1\nagent\n")
+			x.has("large", large+"daemon 1\nagent\n")
 			if flag != 0 {
 				say("daemon 2\n")
-				x.reads("large", large+"daemon 1\nagent\ndaemon 2\n")
+				x.has("large", large+"daemon 1\nagent\ndaemon 2\n")
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
-			_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
-			x.reads("large", large+"daemon 1\n")
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			x.has("large", large+"daemon 1\n")
 		}
 	})
 }
@@ -95,9 +92,7 @@ func TestCutUnderAWriter(t *testing.T) {
 				}
 				return nil
 			}
-			system.hook.Store(&hook)
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) })
 			if count < n/2 {
 				must(t, err)
 				break
@@ -126,7 +121,7 @@ func TestCutUnderAWriter(t *testing.T) {
 	})
 }
 
-// Whatever goes wrong with the N-th system call of an append in place: the tail is there, or not, and
+// A fault at the N-th system call of an append in place: the tail is there, or not, and
 // the answer says which; where it is there in part, the next start appends the rest.
 func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 	t.Parallel()
@@ -144,7 +139,7 @@ func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 				call, err := system.fail(n, bad, func() error { return x.append(mine) })
 				if call == "" {
 					must(t, err)
-					x.reads("large", large+mine)
+					x.has("large", large+mine)
 					break
 				}
 				if bad.Short && call != "write" { // it is no error of any other call
@@ -157,8 +152,7 @@ func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 					if err == nil {
 						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
 					}
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				b, rerr := os.ReadFile(x.ws + "/large")
 				must(t, rerr)
@@ -215,15 +209,14 @@ func TestTornAppend(t *testing.T) {
 				})
 				x.write("large", large)
 				x.tear(part)
-				x.reads("large", large+part)
+				x.has("large", large+part)
 				id := x.halfWay()[0]
 				if c.first != nil {
 					c.first(x)
 				}
 				x.appendFile("large", c.others)
-				x.Close()
-				x.open()
-				x.reads("large", c.want)
+				x.reopen()
+				x.has("large", c.want)
 				op, err := x.call("s").Checkpoint(ctx, id)
 				must(t, err)
 				if op.Outcome != c.outcome {
@@ -334,9 +327,7 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 					}
 					return nil
 				}
-				system.hook.Store(&hook)
-				_, err := x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})
-				system.hook.Store(nil)
+				err := system.meet(hook, func() error { return errOf(x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})) })
 				if count < n {
 					break
 				}
@@ -374,14 +365,12 @@ func TestAppendToAFullDisk(t *testing.T) {
 		if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
 			t.Errorf("%v", err)
 		}
-		x.reads("large", large)
-		if left := x.halfWay(); left != nil {
-			t.Errorf("open: %v", left)
-		}
+		x.has("large", large)
+		x.settled()
 	})
 }
 
-// Whatever goes wrong with the N-th system call of taking back, or appending again: the tail is there,
+// A fault at the N-th system call of taking back, or appending again: the tail is there,
 // or it is not, and the answer says which.
 func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()
@@ -414,8 +403,7 @@ func TestFaultAtEveryCallOfACut(t *testing.T) {
 				half := x.halfWay() != nil
 				if half || bad.lasting {
 					again++
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				b, rerr := os.ReadFile(x.ws + "/large")
 				must(t, rerr)

@@ -21,8 +21,7 @@ func tight(fs *config.FS) { fs.Checkpoint.MaxFileBytes = int64(len(large)) - 1 }
 
 // append appends to the file large of the session s.
 func (x *tree) append(text string) error {
-	_, err := x.call("s").Append(ctx, x.ws+"/large", []byte(text), engine.Rules{})
-	return err
+	return errOf(x.call("s").Append(ctx, x.ws+"/large", []byte(text), engine.Rules{}))
 }
 
 // A file that the store can't hold is appended to in place: it stays the same object.
@@ -40,7 +39,7 @@ func TestAppendInPlace(t *testing.T) {
 	if c.Trace.Bytes != 4 {
 		t.Errorf("%d bytes are on record", c.Trace.Bytes)
 	}
-	x.reads("large", large+"one\n")
+	x.has("large", large+"one\n")
 	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
 		t.Errorf("it was made anew: %v", err)
 	}
@@ -58,12 +57,10 @@ func TestAppendInPlace(t *testing.T) {
 	if done, err = x.call("s").Append(ctx, path, nil, engine.Rules{}); err != nil || !done.Idle {
 		t.Errorf("nothing appended: %+v %v", done, err)
 	}
-	if left, err := x.HalfWay(ctx); err != nil || left != nil {
-		t.Errorf("open: %v", left)
-	}
+	x.settled()
 }
 
-// What keeps a file from being changed keeps it from being appended to.
+// An append in place is refused where a change is.
 func TestAppendInPlaceRefuses(t *testing.T) {
 	t.Parallel()
 	x := grow(t, func(fs *config.FS) {
@@ -112,7 +109,7 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 		if c.want == "" {
 			want += "x\n"
 		}
-		x.reads("large", want)
+		x.has("large", want)
 	}
 }
 
@@ -123,23 +120,20 @@ func TestAppendBreaksLink(t *testing.T) {
 	path := x.write("large", large)
 	must(t, os.Link(path, x.ws+"/other"))
 	must(t, x.append("mine\n"))
-	x.reads("large", large+"mine\n")
-	x.reads("other", large)
+	x.has("large", large+"mine\n")
+	x.has("other", large)
 }
 
-// What was appended is taken back, and appended again, as long as the file ends with it.
+// A tail is taken back, and appended again, as long as the file ends with it.
 func TestAppendIsUndone(t *testing.T) {
 	t.Parallel()
 	type step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
 	x := grow(t, tight)
 	path := x.write("large", large)
 	must(t, os.Chmod(path, 0o604))
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	for _, text := range []string{"one\n", "two\n"} {
-		_, err := c.Append(ctx, path, []byte(text), engine.Rules{})
-		must(t, err)
+		must(t, errOf(c.Append(ctx, path, []byte(text), engine.Rules{})))
 	}
 	rewind := func(c *engine.Call, ctx context.Context, o engine.RestoreOptions) (*engine.Restored, error) {
 		return c.Restore(ctx, checkpoint.Restore{Turn: "t"}, o)
@@ -158,14 +152,14 @@ func TestAppendIsUndone(t *testing.T) {
 		if _, err := s.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
-		x.reads("large", s.want)
+		x.has("large", s.want)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o604 {
 			t.Errorf("step %d: %v %v", i, info.Mode(), err)
 		}
 	}
 }
 
-// What others did to the file stands in the way, and stays, whatever is to become of conflicts.
+// Changes by others stand in the way of the undo, and stay, whatever is to become of conflicts.
 func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]string{
@@ -192,7 +186,7 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 				t.Errorf("%s, %q: %+v %v", name, how, done, err)
 			}
 			if now != "-" {
-				x.reads("large", now)
+				x.has("large", now)
 			}
 		}
 	}
@@ -202,10 +196,8 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	must(t, x.append("one\n"))
 	theirs := "A" + large[1:]
 	x.write("large", theirs+"one\n")
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("large", theirs)
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	x.has("large", theirs)
 }
 
 // Several paths at a time: what is made again in place can't be taken back with the others, so it comes
@@ -214,26 +206,23 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	t.Parallel()
 	x := grow(t, tight)
 	path := x.write("large", large)
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	_, err := c.Append(ctx, path, []byte("one\n"), engine.Rules{})
 	must(t, err)
 	_, _, err = c.Write(ctx, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})
 	must(t, err)
 	done, err := x.call("s").Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
 	must(t, err)
-	x.reads("large", large)
+	x.has("large", large)
 	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
 	r := engine.Reason(err)
 	if r == nil || r.Cause != engine.NotStored || r.Facts != engine.OnlyAlone || r.Path != path {
 		t.Fatalf("both at once: %v", err)
 	}
-	x.reads("large", large)
-	_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
-		engine.RestoreOptions{})
-	must(t, err)
-	x.reads("large", large+"one\n")
+	x.has("large", large)
+	must(t, errOf(x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
+		engine.RestoreOptions{})))
+	x.has("large", large+"one\n")
 }
 
 // An edit after an append to a large file is taken back, and then the append: one after the other, or by one rewind.
@@ -253,13 +242,13 @@ func TestAppendThenEdit(t *testing.T) {
 		if back == "rewind" {
 			_, err = c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})
 			must(t, err)
-			x.reads("large", big)
+			x.has("large", big)
 			continue
 		}
 		for _, want := range []string{big + "one\n", big} {
 			_, err := c.Undo(ctx, engine.RestoreOptions{})
 			must(t, err)
-			x.reads("large", want)
+			x.has("large", want)
 		}
 	}
 }

@@ -40,17 +40,14 @@ func BenchmarkAppendLarge(b *testing.B) {
 		must(b, os.Truncate(files[i], gigabyte))
 	}
 	kb := bytes.Repeat([]byte("a line of 32 bytes, as in a log\n"), 32)
-	_, err := x.call("s").Append(ctx, files[0], kb, engine.Rules{})
-	must(b, err)
+	must(b, errOf(x.call("s").Append(ctx, files[0], kb, engine.Rules{})))
 	before := size(b, x.data)
 	var ours, plain []time.Duration
 	b.ResetTimer()
 	for i := range b.N {
 		copy(kb, fmt.Sprintf("%08d", i)) // else the store has it once
 		start := time.Now()
-		if _, err := x.call("s").Append(ctx, files[0], kb, engine.Rules{}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, errOf(x.call("s").Append(ctx, files[0], kb, engine.Rules{})))
 		ours = append(ours, time.Since(start))
 		start = time.Now()
 		f, err := os.OpenFile(files[1], os.O_WRONLY|os.O_APPEND, 0)
@@ -99,8 +96,7 @@ func BenchmarkCopyLarge(b *testing.B) {
 	for range gigabyte >> 20 {
 		piece := make([]byte, 1<<20)
 		rand.Read(piece) //nolint:errcheck // never fails
-		_, err := f.Write(piece)
-		must(b, err)
+		must(b, errOf(f.Write(piece)))
 	}
 	must(b, errors.Join(f.Sync(), f.Close()))
 	plain := func(hide bool) error {
@@ -122,8 +118,7 @@ func BenchmarkCopyLarge(b *testing.B) {
 	for range b.N {
 		for i, run := range []func() error{
 			func() error {
-				_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/ours"})
-				return err
+				return errOf(x.call("s").Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/ours"}))
 			},
 			func() error { return plain(false) },
 			func() error { return plain(true) },
@@ -173,9 +168,7 @@ func BenchmarkMove(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				start := time.Now()
-				if _, err := x.call("s").Move(ctx, engine.MoveArgs{From: names[i%2], To: names[1-i%2]}); err != nil {
-					b.Fatal(err)
-				}
+				must(b, errOf(x.call("s").Move(ctx, engine.MoveArgs{From: names[i%2], To: names[1-i%2]})))
 				took = append(took, time.Since(start))
 			}
 			b.StopTimer()

@@ -28,26 +28,17 @@ func BenchmarkRewind(b *testing.B) {
 	for i := range files {
 		old := bytes.Repeat([]byte(fmt.Sprintf("file %d, a line of it\n", i)), 500)
 		path := fmt.Sprintf("%s/d%d/f%d.txt", x.ws, i%20, i)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, old, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(b, os.WriteFile(path, old, 0o644))
 		paths = append(paths, path)
 	}
-	_, err := c.ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+	must(b, errOf(c.ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
 		}
 		return nil
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	}})))
+	must(b, errOf(c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	var spent []time.Duration
 	b.ResetTimer()
 	for i := range b.N {
@@ -96,9 +87,7 @@ func BenchmarkChange(b *testing.B) {
 				return nil
 			}
 			start := time.Now()
-			if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/f.txt"}, Next: next}); err != nil {
-				b.Fatal(err)
-			}
+			must(b, errOf(x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/f.txt"}, Next: next})))
 			spent[i] = append(spent[i], time.Since(start))
 		}
 	}
@@ -121,12 +110,8 @@ func BenchmarkPark(b *testing.B) {
 	const files = 20_000
 	for i := range files {
 		path := fmt.Sprintf("%s/t/d%d/f%d.txt", x.ws, i%200, i)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(b, os.WriteFile(path, nil, 0o644))
 	}
 	var there, back time.Duration
 	b.ResetTimer()
@@ -138,9 +123,7 @@ func BenchmarkPark(b *testing.B) {
 		}
 		there += time.Since(start)
 		start = time.Now()
-		if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err != nil {
-			b.Fatal(err)
-		}
+		must(b, errOf(x.call("s").Untrash(ctx, done.Trashed[0].ID, false)))
 		back += time.Since(start)
 	}
 	b.ReportMetric(float64(there.Microseconds())/1000/float64(b.N), "ms/park")

@@ -41,14 +41,13 @@ type operation struct {
 
 // do carries op out.
 func do(ctx context.Context, e *engine.Engine, c *engine.Call, op operation) error {
-	_, err := engine.Do(ctx, e, c, engine.Operation[any, *dialect.Object]{
+	return errOf(engine.Do(ctx, e, c, engine.Operation[any, *dialect.Object]{
 		Changes: op.Changes, Time: op.Time, Args: op.Args, Decode: op.Decode,
 		Run: func(ctx context.Context, _ any) (*dialect.Object, error) { return &dialect.Object{}, op.Run(ctx) },
 		Refuse: func(ctx context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
 			return &dialect.Object{}, op.Refuse(ctx, no)
 		},
-	})
-	return err
+	}))
 }
 
 // Every way out of Do has one record, whose outcome is the dialect's word or ours.
@@ -68,7 +67,6 @@ func TestDoRecordsEveryWayOut(t *testing.T) {
 		{"not decoded", engine.Call{}, operation{Decode: func(json.RawMessage) (any, error) { return nil, boom }, Refuse: refuse}, "refused", ""},
 		{"bad name", engine.Call{Session: strings.Repeat("s", engine.MaxName+1)}, operation{Refuse: refuse}, "refused", ""},
 		{"host", engine.Call{}, operation{Run: func(context.Context) error { return boom }, Refuse: broken}, "host_error", "boom"},
-		{"panic", engine.Call{}, operation{Run: func(context.Context) error { panic("at the disco") }, Refuse: refuse}, "host_error", "at the disco"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := grow(t, nil)
@@ -99,9 +97,7 @@ func TestTimeOfACall(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := do(t.Context(), x.Engine, &engine.Call{Tool: "Probe"}, free); err != nil {
-		t.Error(err)
-	}
+	must(t, do(t.Context(), x.Engine, &engine.Call{Tool: "Probe"}, free))
 	late := operation{
 		Time: time.Nanosecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		Refuse: func(_ context.Context, err error) string { return err.Error() },
@@ -124,9 +120,7 @@ func recorded(t *testing.T, x *tree) (out []audit.Record) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -172,7 +166,7 @@ func (x *tree) mkdir(names ...string) (m engine.Files) {
 	return m
 }
 
-// Whoever approves a change sees each directory that it makes or removes, and what is approved has
+// An approver sees each directory that a change makes or removes, and each change has
 // a digest of its own.
 func TestDirectoriesAreApprovedByName(t *testing.T) {
 	x, a := asking(t)
@@ -209,7 +203,7 @@ func TestDirectoriesAreApprovedByName(t *testing.T) {
 	sees("mkdir e/…", err, "creates 4 directories: e, e/1, e/2, …", "e", "e/1", "e/2", "e/3")
 
 	write := x.becomes("one\n", "n1/n2/f")
-	write.Parents, write.Summary = true, "write 4 bytes"
+	write.Summary = "write 4 bytes"
 	_, err = c.ChangeFiles(ctx, write)
 	sees("write", err, "write 4 bytes; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
 	_, err = c.Undo(ctx, engine.RestoreOptions{})
@@ -235,25 +229,17 @@ func TestLinksAndModesAreApprovedByName(t *testing.T) {
 	c.Approver = a
 	digests := map[string]bool{}
 	for _, target := range []string{"f", "g"} {
-		if err := os.Symlink(target, x.ws+"/l"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, x.ws+"/l"))
 		done, err := c.Delete(ctx, x.ws+"/l", engine.DeleteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.asked = nil
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 		if want := x.ws + "/l becomes a symbolic link to " + target; !slices.Contains(a.asked[0].Warnings, want) {
 			t.Errorf("warned of %q, not that %s", a.asked[0].Warnings, want)
 		}
 		_, _, digest := a.last(x)
 		digests[digest] = true
-		if err := os.Remove(x.ws + "/l"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(x.ws+"/l"))
 	}
 	if len(digests) != 2 {
 		t.Error("two links have one digest")
@@ -265,8 +251,7 @@ func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
 	x, a := asking(t)
 	x.write("no/f", "f\n")
 	x.deny = x.ws + "/no/d"
-	x.Close()
-	x.open()
+	x.reopen()
 	c := x.call("s")
 	c.Approver = a
 	if _, err := c.ChangeFiles(ctx, x.mkdir("no/d")); err == nil {
@@ -276,9 +261,7 @@ func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
 	if _, err := c.ChangeFiles(ctx, outside); err == nil {
 		t.Error("made a directory outside")
 	}
-	if err := os.Mkdir(x.deny, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(x.deny, 0o755))
 	drop := engine.Files{Drop: []string{x.deny}}
 	if _, err := c.ChangeFiles(ctx, drop); err == nil {
 		t.Error("removed a denied directory")
@@ -293,12 +276,9 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	x, a := asking(t)
 	c := x.call("s")
 	c.Approver = a
-	if err := os.Mkdir(x.ws+"/n1", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(x.ws+"/n1", 0o755))
 	a.while = func() { _ = os.Remove(x.ws + "/n1") }
 	write := x.becomes("one\n", "n1/n2/f")
-	write.Parents = true
 	_, err := c.ChangeFiles(ctx, write)
 	if !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
@@ -308,10 +288,8 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	}
 	// Fewer are fine.
 	a.while = func() { _ = os.Mkdir(x.ws+"/n1", 0o755) }
-	if _, err := c.ChangeFiles(ctx, write); err != nil {
-		t.Error(err)
-	}
-	x.reads("n1/n2/f", "one\n")
+	must(t, errOf(c.ChangeFiles(ctx, write)))
+	x.has("n1/n2/f", "one\n")
 }
 
 // factsOf are the facts of a refusal for this cause; ok says that err is one.
@@ -344,14 +322,9 @@ func TestManyRemovals(t *testing.T) {
 			names = append(names, fmt.Sprintf("many%d/%d", files, i))
 		}
 		write := x.becomes("one\n", names...)
-		write.Parents = true
-		if _, err := c.ChangeFiles(ctx, write); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.ChangeFiles(ctx, write)))
 		a.asked = nil
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		got := a.asked[0].Warnings
 		if len(got) != want || want == 1 && got[0] != "7 files will be removed" {
 			t.Errorf("%d files: the warnings are %q", files, got)
@@ -360,7 +333,7 @@ func TestManyRemovals(t *testing.T) {
 	}
 }
 
-// What an approver said is on record: who, and why, and that nobody did where the caller was gone first.
+// An approver's answer is on record: who, and why, and that nobody did where the caller was gone first.
 func TestAnswersAreOnRecord(t *testing.T) {
 	for _, c := range []struct {
 		answer approval.Answer
@@ -393,9 +366,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	x := grow(t, nil)
 	over := x.call("s")
 	over.Turn = "t"
-	if err := do(t.Context(), x.Engine, over, operation{Run: func(context.Context) error { return nil }}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, do(t.Context(), x.Engine, over, operation{Run: func(context.Context) error { return nil }}))
 	typ := reflect.TypeFor[*engine.Call]()
 	for i := range typ.NumMethod() {
 		m := typ.Method(i)
@@ -444,51 +415,39 @@ func TestPanicIsRecorded(t *testing.T) {
 	}
 }
 
-// Each limit refuses what is over it by its name, for that session alone, and lets calls in again
+// The limit refuses what is over it by its name, for that session alone, and lets calls in again
 // after the time that it tells.
 func TestLimits(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		limits config.Limits
-		calls  int                // that are taken
-		args   func(i int) string // of the i-th call
-	}{
-		{"calls_per_second", config.Limits{CallsPerSecond: 2}, 20, func(i int) string { return fmt.Sprint(i) }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				x := grow(t, func(c *config.FS) { c.Limits = row.limits })
-				try := func(session string, i int) (no *engine.Refusal) {
-					c := x.call(session)
-					do(t.Context(), x.Engine, c, operation{Args: json.RawMessage(row.args(i)),
-						Run:    func(context.Context) error { return nil },
-						Refuse: func(_ context.Context, err error) string { no = engine.Reason(err); return "refused" },
-					})
-					return no
-				}
-				for i := range row.calls {
-					if no := try("s", i); no != nil {
-						t.Fatalf("call %d: %v", i, no)
-					}
-				}
-				no := try("s", row.calls)
-				if no == nil || no.Cause != engine.TooManyCalls {
-					t.Fatalf("one too many: %v", no)
-				}
-				f := no.Facts.(engine.CallFacts)
-				if f.Limit != row.name || f.Wait <= 0 {
-					t.Errorf("%+v", f)
-				}
-				if no := try("other", 0); no != nil {
-					t.Errorf("another session: %v", no)
-				}
-				time.Sleep(f.Wait + 1)
-				if no := try("s", row.calls); no != nil {
-					t.Errorf("after %s: %v", f.Wait, no)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		x := grow(t, func(c *config.FS) { c.Limits = config.Limits{CallsPerSecond: 2} })
+		try := func(session string) (no *engine.Refusal) {
+			do(t.Context(), x.Engine, x.call(session), operation{
+				Run:    func(context.Context) error { return nil },
+				Refuse: func(_ context.Context, err error) string { no = engine.Reason(err); return "refused" },
 			})
-		})
-	}
+			return no
+		}
+		for i := range 20 {
+			if no := try("s"); no != nil {
+				t.Fatalf("call %d: %v", i, no)
+			}
+		}
+		no := try("s")
+		if no == nil || no.Cause != engine.TooManyCalls {
+			t.Fatalf("one too many: %v", no)
+		}
+		f := no.Facts.(engine.CallFacts)
+		if f.Limit != "calls_per_second" || f.Wait <= 0 {
+			t.Errorf("%+v", f)
+		}
+		if no := try("other"); no != nil {
+			t.Errorf("another session: %v", no)
+		}
+		time.Sleep(f.Wait + 1)
+		if no := try("s"); no != nil {
+			t.Errorf("after %s: %v", f.Wait, no)
+		}
+	})
 }
 
 func TestCallsAtOnce(t *testing.T) {
@@ -572,7 +531,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// What is left behind is bounded, and those of one principal are no others' business.
+// Calls that are left behind are bounded, and those of one principal are no others' business.
 func TestLeftBehindIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, frozen := grow(t, nil), make(chan bool)
@@ -653,15 +612,11 @@ func (c *chain) told(ws string) string {
 func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engine, *chain, string) {
 	t.Helper()
 	ws, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{"a": "alpha\n", "d/b": "beta\n", "d/e/c": "gamma\n", "x/f": "phi\n",
 		".env": "KEY=1\n", "secret/k": "key\n"} {
 		os.MkdirAll(filepath.Join(ws, filepath.Dir(name)), 0o700)
-		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600))
 	}
 	os.Symlink("d/b", ws+"/l")
 	os.Symlink("/etc/hostname", ws+"/out")
@@ -672,9 +627,7 @@ func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engin
 	c := &chain{says: says, data: t.TempDir() + "/data"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: c.data,
 		Program: engine.Program{Policies: func(string, []string) (policy.Chain, error) { return c, nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e, c, ws
 }
@@ -709,7 +662,7 @@ func searching(e *engine.Engine, ctx context.Context, c *engine.Call, ws string)
 	return err
 }
 
-// What is asked, for each operation.
+// acts are operations, with the questions that each asks the chain.
 var acts = []struct {
 	name    string
 	changes bool
@@ -721,61 +674,48 @@ var acts = []struct {
 	{"read through a link", false, reading("/l"), "readFile /l=/d/b"},
 	{"read what is not there", false, reading("/none"), "readFile /none"},
 	{"stat", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Stat(ctx, ws+"/a", true)
-		return err
+		return errOf(c.Stat(ctx, ws+"/a", true))
 	}, "stat /a"},
 	{"list", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.List(ctx, ws)
-		return err
+		return errOf(c.List(ctx, ws))
 	}, "readdir "},
 	{"list a tree", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil })
-		return err
+		return errOf(c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil }))
 	}, "readdir /d; readdir /d/e"},
 	{"search", false, searching,
 		"readFile /a; readFile /d/b; readFile /d/e/c; readFile /secret/k; readFile /x/f; readdir ; readdir /d; readdir /d/e; readdir /secret; readdir /x"},
 	{"mkdir", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Mkdir(ctx, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}})
-		return err
+		return errOf(c.Mkdir(ctx, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}}))
 	}, "mkdir /m/n/o true"},
 	{"create with parents", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Create(ctx, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true})
-		return err
+		return errOf(c.Create(ctx, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true}))
 	}, "writeFile /p/q/new; mkdir /p false; mkdir /p/q false"},
 	{"overwrite", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+		return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
 			return nil
-		})
-		return err
+		}))
 	}, "readFile /a; writeFile /a"},
 	{"append", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Append(ctx, ws+"/a", []byte("more\n"), engine.Rules{})
-		return err
+		return errOf(c.Append(ctx, ws+"/a", []byte("more\n"), engine.Rules{}))
 	}, "appendFile /a"},
 	{"copy", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"})
-		return err
+		return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"}))
 	}, "copyFile /a -> /x/../copy=/copy"},
 	{"move", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"})
-		return err
+		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"}))
 	}, "rename /copy -> /moved"},
 	{"move a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/d", To: ws + "/t"})
-		return err
+		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/d", To: ws + "/t"}))
 	}, "rename /d -> /t; rename /d/b -> /t/b; rename /d/e -> /t/e; rename /d/e/c -> /t/e/c"},
 	{"remove", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Delete(ctx, ws+"/moved", engine.DeleteOptions{})
-		return err
+		return errOf(c.Delete(ctx, ws+"/moved", engine.DeleteOptions{}))
 	}, "rm /moved false"},
 	{"remove a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(c.Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
 	}, "rm /t true; rm /t/b true; rm /t/e true; rm /t/e/c true"},
 	{"undo", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		_, err := c.Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(c.Undo(ctx, engine.RestoreOptions{}))
 	}, "mkdir /t false; mkdir /t/e false; stat /t; writeFile /t; writeFile /t/b; writeFile /t/e/c"},
 }
 
@@ -846,35 +786,30 @@ func treeOf(t *testing.T, dir string) string {
 	return strings.Join(out, "\n")
 }
 
-// What the chain closes of a tree is not shown, not moved and not removed with it.
+// A path in a tree that the chain closes is not shown, not moved and not removed with it.
 func TestAChainWithinATree(t *testing.T) {
 	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
 		return !strings.Contains(in.ResolvedPath, "/secret/") && !strings.HasSuffix(in.ResolvedPath, "/e"), nil
 	})
 	in := func(changes bool, op func(context.Context, *engine.Call) error) error { return ended(e, changes, op) }
-	if err := in(false, func(ctx context.Context, c *engine.Call) error {
+	must(t, in(false, func(ctx context.Context, c *engine.Call) error {
 		m, _ := match.Compile("key|gamma|beta", match.Options{})
 		r, err := c.Search(ctx, ws, grep.Query{Matcher: m})
 		if err == nil && (len(r.Files) != 1 || r.Files[0].Path != ws+"/d/b" || r.Skipped.Denied == 0) {
 			t.Errorf("found %+v", r)
 		}
 		return err
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	before := treeOf(t, ws)
 	for name, op := range map[string]func(context.Context, *engine.Call) error{
 		"move": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"}))
 		},
 		"copy": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Copy(ctx, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true})
-			return err
+			return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true}))
 		},
 		"remove": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Delete(ctx, ws+"/secret", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, ws+"/secret", engine.DeleteOptions{Recursive: true}))
 		},
 	} {
 		if err := in(true, op); err == nil || treeOf(t, ws) != before {
@@ -938,26 +873,22 @@ func TestADialectsOwnQuestion(t *testing.T) {
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a", Encoding: "utf8"}, reading("/a"), "readFile a=/a"},
 		{policy.Input{Operation: "readFile", Path: "l", ResolvedPath: "/l"}, reading("/l"), "readFile l=/d/b"},
 		{policy.Input{Operation: "exists", Path: "d/e", ResolvedPath: "/d/e"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.Stat(ctx, ws+"/d/e", true)
-			return err
+			return errOf(c.Stat(ctx, ws+"/d/e", true))
 		}, "exists d/e=/d/e"},
 		{policy.Input{Operation: "readdir", Path: "d", ResolvedPath: "/d"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.List(ctx, ws+"/d")
-			return err
+			return errOf(c.List(ctx, ws+"/d"))
 		}, "readdir d=/d"},
 		{policy.Input{Operation: "stat", Path: "a", ResolvedPath: "/a"}, reading("/a"), "stat a=/a; readFile /a"},
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a"}, reading("/d/b"), "readFile a=/a; readFile /d/b"},
 		{policy.Input{Operation: "writeFile", Path: "a", ResolvedPath: "/a"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			_, err := c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+			return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
 				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
 				return nil
-			})
-			return err
+			}))
 		}, "writeFile a=/a"},
 		{policy.Input{Operation: "rename", Path: "a", Destination: "z", ResolvedPath: "/a", ResolvedDestination: "/z"},
 			func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-				_, err := c.Move(ctx, engine.MoveArgs{From: ws + "/a", To: ws + "/z"})
-				return err
+				return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/a", To: ws + "/z"}))
 			}, "rename a=/a -> z=/z"},
 	} {
 		a.in.ResolvedPath = ws + a.in.ResolvedPath
@@ -1006,9 +937,7 @@ func TestNobodyIsAskedAmidAChange(t *testing.T) {
 	e, c, ws := chained(t, nil)
 	intents := func() int {
 		text, err := os.ReadFile(c.data + "/audit-changes/audit.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.Count(string(text), `"phase":"intent"`)
 	}
 	for _, a := range acts {
@@ -1043,18 +972,14 @@ func TestAWatchUnderAChain(t *testing.T) {
 	var w *engine.Watching
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &engine.Call{Tool: "Probe"}
-	if err := do(ctx, e, c, operation{Run: func(ctx context.Context) (err error) {
+	must(t, do(ctx, e, c, operation{Run: func(ctx context.Context) (err error) {
 		w, err = c.Watch(ctx, ws+"/d", true)
 		return err
-	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}); err != nil {
-		t.Fatal(err)
-	}
+	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}))
 	defer w.Close()
 	cancel() // as the caller's context ends
 	for _, name := range []string{"one", "hidden", "two"} {
-		if err := os.Mkdir(ws+"/d/"+name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(ws+"/d/"+name, 0o700))
 	}
 	told := ""
 	for !strings.Contains(told, "/two") {
@@ -1094,15 +1019,11 @@ func TestCausesInErrors(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.AllowPaths = []string{"/w/**"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	for err, want := range map[error]string{error(below): `"decision":"denied","rule":"policies"`, fmt.Errorf("x: %w", guardfs.ErrPseudo): `"decision":"denied","rule":"pseudo"`,
 		error(&policy.Denied{Path: "/w/a", Rule: "deny_paths"}): `"decision":"denied","rule":"deny_paths"`, fs.ErrNotExist: `"decision":"allowed"`} {
-		if err := e.Record(&engine.Call{Tool: "Read"}, time.Now(), "policy_error", err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Record(&engine.Call{Tool: "Read"}, time.Now(), "policy_error", err))
 		log, _ := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
 		if last := lines[len(lines)-1]; !strings.Contains(last, want) {

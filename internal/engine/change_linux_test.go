@@ -58,9 +58,7 @@ func TestOrderOfAnEdit(t *testing.T) {
 			x.write(name, "old\n")
 		}
 		ops = nil
-		if _, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed})))
 		if got := strings.Join(ops, " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -85,19 +83,13 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 				t.Fatal("it was changed all the same")
 			}
 			fail = false
-			if x.looks() != before {
-				t.Errorf("left behind:\n%s\nwant\n%s", x.looks(), before)
-			}
+			x.same("left behind", before)
 			x.Close()
 			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Principal: "p"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, c := range page.Checkpoints {
 				if bad == "write" || c.Outcome != checkpoint.Aborted {
 					t.Errorf("a checkpoint of a change that was not made: %+v", c)
@@ -111,9 +103,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 func openFiles(t *testing.T, more bool, files int) {
 	t.Helper()
 	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was))
 	if more {
 		fds, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -140,9 +130,7 @@ func (x *tree) unlittered() {
 		}
 		return err
 	})
-	if err != nil {
-		x.t.Error(err)
-	}
+	must(x.t, err)
 }
 
 // With a fraction as many open files, hundreds of files are changed, rewound, and made anew after
@@ -159,9 +147,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				x.write(names[i], "old\n")
 			}
 			openFiles(t, false, max(128, *manyFiles/10))
-			call := x.call("s")
-			call.Turn = "t1"
-			call.BeginTurn(ctx)
+			call := x.turn("s", "t1")
 			all := func(want string) {
 				t.Helper()
 				for _, name := range names {
@@ -169,26 +155,18 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				}
 				x.unlittered()
 			}
-			if err := x.writeAll(call, names, "new\n"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, x.writeAll(call, names, "new\n"))
 			all("new\n")
 			if done, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
 				t.Fatal(err)
 			}
 			all("old\n")
-			if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(call.Undo(ctx, engine.RestoreOptions{})))
 			all("new\n")
 			for i := range (c.files + c.each - 1) / c.each {
-				if err := os.RemoveAll(fmt.Sprintf("%s/d%d", x.ws, i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.RemoveAll(fmt.Sprintf("%s/d%d", x.ws, i)))
 			}
-			if _, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
 			all("old\n")
 		})
 	}
@@ -351,25 +329,17 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 	}{{"d/f%d", false}, {"d%d/f", false}, {"d%d/f", true}} { // one directory; many; and many that have to be made
 		refused := 0
 		x := grow(t, nil)
-		who := x.call("s")
-		who.Turn = "t1"
-		who.BeginTurn(ctx)
+		who := x.turn("s", "t1")
 		var names []string
 		for i := range files {
 			names = append(names, fmt.Sprintf(c.name, i))
 			x.write(names[i], "old\n")
 		}
-		if err := x.writeAll(who, names, "new\n"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, x.writeAll(who, names, "new\n"))
 		for _, name := range names {
-			if err := os.Remove(x.ws + "/" + name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(x.ws+"/"+name))
 			if c.gone {
-				if err := os.Remove(filepath.Dir(x.ws + "/" + name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(filepath.Dir(x.ws+"/"+name)))
 			}
 		}
 		for more := 20; ; more += 20 {
@@ -404,17 +374,13 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 func TestRestoreInParts(t *testing.T) {
 	const dirs, each = 300, 1
 	x := grow(t, nil)
-	who := x.call("s")
-	who.Turn = "t1"
-	who.BeginTurn(ctx)
+	who := x.turn("s", "t1")
 	var names []string
 	for i := range dirs * each {
 		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
 		x.write(names[i], "old\n")
 	}
-	if err := x.writeAll(who, names, "new\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.writeAll(who, names, "new\n"))
 	openFiles(t, true, 150)
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
 		_, err := who.Restore(ctx, rewindTo("t1"), o)
@@ -440,9 +406,7 @@ func TestRestoreInParts(t *testing.T) {
 // The soft limit does not count: Go's runtime raises it to the hard one before main.
 func TestSoftLimitIsRaised(t *testing.T) {
 	var now syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now))
 	if os.Getenv("ENGINE_SOFT_LIMIT") != "" {
 		if now.Cur+1 < now.Max { // it may leave one out
 			t.Errorf("%d files may be open, and %d might", now.Cur, now.Max)
@@ -495,9 +459,7 @@ func TestDirectoriesThatStayAreTold(t *testing.T) {
 				}
 			}
 			x.has("d/f", "-")
-			if _, err := os.Stat(x.ws + "/d"); err != nil {
-				t.Error(err)
-			}
+			must(t, errOf(os.Stat(x.ws+"/d")))
 		})
 	}
 }
@@ -532,10 +494,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			dir = x.ws
 			must(t, os.Mkdir(x.ws+"/other", 0o755))
 			c.arm(x)
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
-				return nil
-			}})
+			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: holding("f")})
 			if (err == nil) != c.ok {
 				t.Errorf("%v", err)
 			}
@@ -543,14 +502,12 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			if slices.Contains(names, "/a/b/f") != c.ok || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "/other/") }) {
 				t.Errorf("%v\n%s", err, x.looks())
 			}
-			if left := x.halfWay(); left != nil {
-				t.Errorf("marks are left: %v", left)
-			}
+			x.settled()
 		})
 	}
 }
 
-// What somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
+// A file that somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
 // stays where our call failed.
 func TestTheSameMadeByOthers(t *testing.T) {
 	t.Parallel()
@@ -574,17 +531,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		return fi
 	}
 	change := func(x *tree, to string, names ...string) error {
-		m := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
-			for _, t := range ts {
-				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(to)}
-			}
-			return nil
-		}}
-		for _, n := range names {
-			m.Paths = append(m.Paths, x.ws+"/"+n)
-		}
-		_, err := x.call("s").ChangeFiles(ctx, m)
-		return err
+		return x.writeAll(x.call("s"), names, to)
 	}
 	link := func(x *tree, name string) os.FileInfo {
 		if os.Symlink("away", x.ws+"/"+name) != nil {
@@ -618,19 +565,15 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			if link(x, d+"l") == nil {
 				x.t.Fatal("no link")
 			}
-			if _, err := x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{}); err != nil {
-				x.t.Fatal(err)
-			}
+			must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{})))
 		},
 			func(x *tree, d string) error {
-				_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-				return err
+				return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
 			},
 			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
 		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
 			func(x *tree, d string) error {
-				_, err := x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{})
-				return err
+				return errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{}))
 			},
 			func(x *tree, d string) os.FileInfo { _ = os.Remove(x.ws + "/" + d + "f"); return nil }},
 	} {
@@ -644,9 +587,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 				failures := 0
 				for n := int64(1); ; n++ {
 					d := fmt.Sprintf("%d/", n)
-					if err := os.Mkdir(x.ws+"/"+d, 0o755); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Mkdir(x.ws+"/"+d, 0o755))
 					if c.before != nil {
 						c.before(x, d)
 					}
@@ -658,9 +599,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 						}
 						return nil
 					}
-					system.hook.Store(&hook)
-					err := c.step(x, d)
-					system.hook.Store(nil)
+					err := system.meet(hook, func() error { return c.step(x, d) })
 					if calls.Load() < n {
 						break
 					}
@@ -689,11 +628,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	t.Parallel()
 	for _, same := range []bool{true, false} {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
+		other := x.open2(x.ws).Engine
 		for i := range 40 {
 			var wg sync.WaitGroup
 			errs := make([]error, 4)
@@ -707,10 +642,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 				}
 				wg.Go(func() {
 					_, errs[k] = e.Begin(x.call(fmt.Sprint("s", k))).ChangeFiles(ctx, engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
-						Next: func(ts []*engine.Target) error {
-							ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-							return nil
-						}})
+						Next: holding(content)})
 				})
 			}
 			wg.Wait()
@@ -726,7 +658,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	}
 }
 
-// Whoever comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
+// A call that comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
 // the hands of its maker.
 func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -736,11 +668,7 @@ func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
 	var other *engine.Engine
 	var err error
 	put := func(e *engine.Engine, c *engine.Call, content string) error {
-		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
-			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-			return nil
-		}})
-		return err
+		return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: holding(content)}))
 	}
 	x := grow(t, nil)
 	x.Close()
@@ -784,14 +712,8 @@ func TestTwoRestoreTheSame(t *testing.T) {
 	const files = 8
 	for round := range 6 {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		other := x.open2(x.ws).Engine
+		c := x.turn("s", "t")
 		for i := range files {
 			x.put("s", fmt.Sprintf("n/%d/x", i), "new\n")
 		}
@@ -824,9 +746,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 			t.Fatalf("round %d: %v\n%s\nwant\n%s", round, err, x.looks(), full)
 		}
 		done, err := c.Redo(ctx, engine.RestoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		both(checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)})
 		if x.looks() != full {
 			t.Errorf("round %d:\n%s\nwant\n%s", round, x.looks(), full)
@@ -837,12 +757,10 @@ func TestTwoRestoreTheSame(t *testing.T) {
 // swap makes a link to another directory of the place where dir was.
 func (x *tree) swap(dir, to string) {
 	x.t.Helper()
-	if err := errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)))
 }
 
-// What was parked does not come back by way of a link that took the place of its directory since.
+// A parked file does not come back by way of a link that took the place of its directory since.
 func TestParkedComesBackByNoLink(t *testing.T) {
 	for _, kept := range []bool{true, false} { // that something else was in the directory
 		x := grow(t, small)
@@ -850,9 +768,7 @@ func TestParkedComesBackByNoLink(t *testing.T) {
 		if kept {
 			x.write("a/kept.txt", "k\n")
 		}
-		if _, err := x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true})))
 		x.swap("a", "real")
 		before := x.looks()
 		var link *guardfs.SymlinkError
@@ -877,20 +793,14 @@ func TestRestoredByNoLink(t *testing.T) {
 	}
 }
 
-// What a start takes back of a change that was cut off it takes back in the directory where it was made, or not at all.
+// A start takes back a change that was cut off in the directory where it was made, or not at all.
 func TestTakenBackByNoLink(t *testing.T) {
 	for n := int64(41); n < 400; n += 2 {
 		x := grow(t, nil)
 		system := callsOf(x)
 		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 		system.fail(n, badCalls()["EIO ever after"], func() error {
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
-				for _, t := range ts {
-					t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-				}
-				return nil
-			}})
-			return err
+			return errOf(x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")}))
 		})
 		marks := x.halfWay()
 		if a, err := os.ReadFile(x.ws + "/d/a"); err != nil || string(a) != "new\n" || marks == nil {
@@ -910,19 +820,13 @@ func TestTakenBackByNoLink(t *testing.T) {
 func TestModeAloneComesBack(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "same\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
-	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c := x.turn("s", "t")
+	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
 	x.put("s", "f", "same\n")
 	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
 		t.Fatalf("the new file has %v already", mode)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})))
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o640 {
 		t.Errorf("mode %v", mode)
 	}
@@ -933,9 +837,7 @@ func TestTrashOfOthersIsNotUsed(t *testing.T) {
 	x := grow(t, small)
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	planted := x.data + "/" + guardfs.TrashPrefix + "-" + strconv.Itoa(os.Getuid())
-	if err := errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)))
 	before := x.looks()
 	if _, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
 		t.Errorf("%v\n%s", err, x.looks())
@@ -952,16 +854,10 @@ func TestNamesOfManyAreSynced(t *testing.T) {
 		}
 		return nil
 	}
-	x.Close()
-	x.open()
+	x.reopen()
 	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 	syncs.Store(0)
-	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		}
-		return nil
-	}})
+	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")})
 	if err != nil || done.Targets[0].Published == nil || syncs.Load() < 4 {
 		t.Errorf("%d syncs of two files and two directories, %v", syncs.Load(), err)
 	}
@@ -977,22 +873,16 @@ func TestNoHashIsRememberedUnderAMapping(t *testing.T) {
 		t.Skip("SKIPPED: no hash is remembered on this file system")
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer syscall.Munmap(m) //nolint:errcheck // the test is over
 	f.Close()
 	for i := range 50 {
 		time.Sleep(time.Duration(i%3) * 5 * time.Millisecond)
 		m[7] = byte(i)
 		now, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if x.hashOf(path) != engine.HashOf(now) {
 			t.Fatalf("an old hash after %d stores", i+1)
 		}

@@ -78,8 +78,7 @@ func edited(t *testing.T, change func(*config.FS)) (*tree, *editor) {
 	x.write("d/held", "disk\n")
 	must(t, os.Symlink("plain", x.ws+"/link"))
 	x.deny = x.ws + "/denied"
-	x.Close()
-	x.open()
+	x.reopen()
 	d := &editor{texts: map[string]string{}}
 	for _, name := range []string{"held", "new", "denied", "d/held", "none/f", "link"} {
 		d.texts[x.ws+"/"+name] = "buffer\n"
@@ -180,10 +179,8 @@ func TestOverlayReads(t *testing.T) {
 		}
 	}
 	// A tree is copied with the editor's text of each file.
-	if _, err := x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true}); err != nil {
-		t.Error(err)
-	}
-	x.reads("e/held", "buffer\n")
+	must(t, errOf(x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true})))
+	x.has("e/held", "buffer\n")
 }
 
 func cmpErr(err, other error) error {
@@ -206,27 +203,18 @@ func TestOverlayChanges(t *testing.T) {
 	}
 	appended := func(tail string) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Append(ctx, path, []byte(tail), engine.Rules{})
-			return err
+			return errOf(c.Append(ctx, path, []byte(tail), engine.Rules{}))
 		}
 	}
 	files := func(m func(x *tree, path string) engine.Files) change {
 		return func(x *tree, c *engine.Call, path string) error {
-			_, err := c.ChangeFiles(ctx, m(x, path))
-			return err
+			return errOf(c.ChangeFiles(ctx, m(x, path)))
 		}
 	}
 	moved := func(from, to string) change {
 		return func(x *tree, c *engine.Call, _ string) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
 		}
-	}
-	removal := func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindAbsent}
-		}
-		return nil
 	}
 	for _, c := range []struct {
 		what, name string
@@ -251,12 +239,10 @@ func TestOverlayChanges(t *testing.T) {
 			return err
 		}, "no_match"},
 		{"create", "new", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Create(ctx, path, []byte("x"), engine.Rules{})
-			return err
+			return errOf(c.Create(ctx, path, []byte("x"), engine.Rules{}))
 		}, "conflicts"},
 		{"copy over", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true})
-			return err
+			return errOf(c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
 		}, "disk\n"},
 		{"metadata", "held", files(func(x *tree, path string) engine.Files {
 			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
@@ -265,7 +251,7 @@ func TestOverlayChanges(t *testing.T) {
 			}}
 		}), refused},
 		{"remove", "held", files(func(_ *tree, path string) engine.Files {
-			return engine.Files{Paths: []string{path}, Next: removal}
+			return engine.Files{Paths: []string{path}, Next: gone}
 		}), refused},
 		{"several", "held", files(func(x *tree, _ string) engine.Files { return x.becomes("x", "plain", "held") }), refused},
 		{"directory", "new", files(func(x *tree, _ string) engine.Files { return x.mkdir("new") }), refused},
@@ -285,19 +271,15 @@ func TestOverlayChanges(t *testing.T) {
 		{"move to", "new", moved("plain", "new"), refused},
 		{"move the directory", "d/held", moved("d", "e"), refused},
 		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
-			_, err := c.Delete(ctx, path, engine.DeleteOptions{})
-			return err
+			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 		}, refused},
 		{"delete the directory", "d/held", func(x *tree, c *engine.Call, _ string) error {
-			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		}, refused},
 		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
 			x.cfg.Checkpoint.MaxFileBytes = 1
-			x.Close()
-			x.open()
-			_, err := x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			x.reopen()
+			return errOf(x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		}, refused},
 	} {
 		for _, dry := range []bool{false, true} {
@@ -322,9 +304,7 @@ func TestOverlayChanges(t *testing.T) {
 				if got, _, _ := d.plain(path); got != want {
 					t.Errorf("the editor has %q, want %q", got, want)
 				}
-				if x.looks() != was {
-					t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
-				}
+				x.same("on the disk", was)
 				if slices.Contains(d.asked, x.ws+"/denied") {
 					t.Error("the editor was asked for a path that policy denies")
 				}
@@ -333,23 +313,21 @@ func TestOverlayChanges(t *testing.T) {
 	}
 }
 
-// What is not held goes to the disk, as ever.
+// A file that the editor does not hold goes to the disk, as ever.
 func TestOverlayLeavesOthersAlone(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other")); err != nil {
-		t.Error(err)
-	}
+	must(t, errOf(x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other"))))
 	if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
 		t.Error(err)
 	}
-	x.reads("plain", "y\n")
-	x.reads("other", "x\n")
+	x.has("plain", "y\n")
+	x.has("other", "x\n")
 	if len(d.texts) != 6 {
 		t.Errorf("the editor has %v", d.texts)
 	}
 }
 
-// What a session read of the editor it may change there, and no more than that: neither what is on the
+// A session may change the text that it read of the editor, and no more than that: neither what is on the
 // disk nor what the user has typed since.
 func TestOverlayIsWhatWasSeen(t *testing.T) {
 	x, d := edited(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
@@ -376,7 +354,7 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("2\n"), 0o600)) // the editor saves it
 	delete(d.texts, path)
 	change(x.through(d), "4\n", engine.Cause{})
-	x.reads("held", "4\n")
+	x.has("held", "4\n")
 	path = x.ws + "/new"
 	change(x.through(d), "5\n", engine.Cause{})
 	if d.texts[path] != "5\n" {
@@ -446,9 +424,7 @@ func TestOverlayUndo(t *testing.T) {
 // An undo of several files, of one of which the editor holds another text, is refused: all or none.
 func TestOverlayUndoOfSeveral(t *testing.T) {
 	x, d := edited(t, nil)
-	if _, err := x.call("s").ChangeFiles(ctx, x.becomes("x\n", "plain", "held")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").ChangeFiles(ctx, x.becomes("x\n", "plain", "held"))))
 	d.put(x.ws+"/held", "typed\n")
 	was := x.looks()
 	for rule, want := range map[string]engine.Cause{engine.OnConflictRefuse: engine.Conflicts, engine.OnConflictForce: engine.UnsavedText, engine.OnConflictMerge: engine.Conflicts} {
@@ -457,10 +433,8 @@ func TestOverlayUndoOfSeveral(t *testing.T) {
 		}
 	}
 	d.put(x.ws+"/held", "x") // as the disk has it, but for the last line break
-	if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("held", "disk\n")
+	must(t, errOf(x.through(d).Undo(ctx, engine.RestoreOptions{})))
+	x.has("held", "disk\n")
 }
 
 // An editor that fails, in whatever way, fails the call. What is on the disk never stands in for its text.
@@ -500,19 +474,19 @@ func TestOverlayThatFails(t *testing.T) {
 				return got, err
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Stat(ctx, path, true))
+				return "", errOf(c.Stat(ctx, path, true))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Append(ctx, path, []byte("x"), engine.Rules{}))
+				return "", errOf(c.Append(ctx, path, []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
+				return "", errOf(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
+				return "", errOf(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
 			},
 			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
+				return "", errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 			},
 		} {
 			short := time.Minute
@@ -545,9 +519,9 @@ func TestOverlayThatFails(t *testing.T) {
 	}
 }
 
-func ignore[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
-// What becomes of a text that the editor may or may not have taken.
+// A text that the editor may or may not have taken: the answer, the record and the undo tell which.
 func TestOverlayTakesOrDoesNot(t *testing.T) {
 	failed := errors.New("failed")
 	for what, c := range map[string]struct {
@@ -631,9 +605,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			} else if c.undo == "" && err == nil {
 				t.Errorf("undone to %q what nobody made", got)
 			}
-			if x.looks() != was {
-				t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
-			}
+			x.same("on the disk", was)
 		})
 	}
 }
@@ -662,16 +634,15 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	if _, err := call.Delete(ctx, x.ws+"/plain", engine.DeleteOptions{}); err == nil {
 		t.Error("a file went that the editor has text of by now")
 	}
-	x.reads("plain", "disk\n")
+	x.has("plain", "disk\n")
 	x.cfg.Checkpoint.MaxFileBytes = 1 // then a directory goes by one rename
-	x.Close()
-	x.open()
+	x.reopen()
 	x.write("e/f", "disk\n")
 	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
 	if _, err := x.Begin(call).Delete(ctx, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
 		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
 	}
-	x.reads("e/f", "disk\n")
+	x.has("e/f", "disk\n")
 }
 
 // An editor has no metadata to give back, and no times.
@@ -686,9 +657,7 @@ func TestOverlayHasNoMetadata(t *testing.T) {
 			ts[0].After.Meta = &guardfs.Metadata{Mode: 0o600, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 			return err
 		}
-		if _, err := x.call("s").ChangeFiles(ctx, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").ChangeFiles(ctx, m)))
 		d.put(path, "after\n")
 		x.write("plain", "other\n") // so that it is the editor's alone
 		was := x.looks()
@@ -770,10 +739,8 @@ func TestOverlayKilled(t *testing.T) {
 		if _, err := x.through(d).Undo(ctx, engine.RestoreOptions{}); err != nil || d.texts[path] != "buffer\n" {
 			t.Errorf("taken %v: %q %v", taken, d.texts[path], err)
 		}
-		x.reads("held", "buffer\n")
-		if left, err := x.HalfWay(ctx); left != nil || err != nil {
-			t.Errorf("still half-way: %v", left)
-		}
+		x.has("held", "buffer\n")
+		x.settled()
 	}
 }
 
@@ -790,7 +757,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	if _, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
 		t.Error(err)
 	}
-	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
+	x.has("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
 	d.put(path, "caf\uFFFD typed\n")
 	was := x.looks()
 	if _, err := x.seen(x.through(d), path); !engine.ClientFailed.In(err) {
@@ -801,7 +768,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	}
 }
 
-// Whatever calls and an editor do in whatever order: each text that is read is the whole of what the editor
+// Calls and an editor at work in any order: each text that is read is the whole of what the editor
 // holds, or of what is on the disk where it holds nothing; and a change is made in that one place or in none.
 func TestOverlayNeverMixes(t *testing.T) {
 	for seed := range uint64(12) {
@@ -891,9 +858,7 @@ func TestOverlayNeverMixes(t *testing.T) {
 				}
 			}
 		}
-		if left, err := x.HalfWay(ctx); left != nil || err != nil {
-			t.Errorf("seed %d: still half-way: %v", seed, left)
-		}
+		x.settled()
 	}
 }
 
@@ -995,7 +960,7 @@ func (s *saver) Store(_ context.Context, path, _, text string) error {
 	return os.WriteFile(path, raw, 0o600)
 }
 
-// What the client saved is undone on the disk to the very bytes that were there, with the client and without it.
+// A text that the client saved is undone on the disk to the very bytes that were there, with the client and without it.
 func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 	word := strings.Repeat("Größere Übungen für Leute, die Wörter mögen.\n", 9)
 	for name, was := range map[string]string{
@@ -1010,9 +975,7 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 					x.write("f", was)
 					s, path := &saver{final: final}, x.ws+"/f"
 					c := x.through(s)
-					if _, err := x.seen(c, path); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errOf(x.seen(c, path)))
 					if _, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: "eins\nzwei", Rules: engine.Rules{Meant: true}}); err != nil || s.stores != 1 {
 						t.Fatal(err, s.stores)
 					}
@@ -1020,13 +983,9 @@ func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
 					if !client {
 						c = x.call("s")
 					}
-					if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-						t.Fatal(err)
-					}
-					x.reads("f", was)
-					if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
+					x.has("f", was)
+					must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 					if got, _ := os.ReadFile(path); !final && name != "mixed" && !bytes.Equal(got, after) {
 						t.Errorf("redone %q, was %q", got, after)
 					}
@@ -1061,15 +1020,15 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 			if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			x.reads("f", was)
-			x.reads("g", was)
+			x.has("f", was)
+			x.has("g", was)
 			for range 9 { // the rewind, and the eight
 				if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			x.reads("f", was)
-			x.reads("g", was)
+			x.has("f", was)
+			x.has("g", was)
 		}
 	}
 }
@@ -1077,47 +1036,41 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 // Saved text is no unsaved text: each change that can't be made in the client is made on the disk where it has the
 // same as the client, and refused, with nothing done, where the client has another.
 func TestOverlaySavedGoesToTheDisk(t *testing.T) {
-	removal := func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindAbsent}
-		}
-		return nil
-	}
 	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
 		"delete": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Delete(ctx, path, engine.DeleteOptions{}))
+			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
 		},
 		"delete the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
+			return errOf(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
 		},
 		"move": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
 		},
 		"move over": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
 		},
 		"move the directory": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
+			return errOf(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
 		},
 		"copy": func(x *tree, c *engine.Call, path string) error {
 			was, _ := os.ReadFile(path)
-			err := ignore(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
+			err := errOf(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
 			if got, _ := os.ReadFile(x.ws + "/copy/f"); string(got) != string(was) {
 				err = errors.New("not the same bytes")
 			}
 			return err
 		},
 		"remove": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: removal}))
+			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: gone}))
 		},
 		"several": func(x *tree, c *engine.Call, _ string) error {
-			return ignore(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
+			return errOf(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
 		},
 		"bytes": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
+			return errOf(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
 		},
 		"metadata": func(x *tree, c *engine.Call, path string) error {
-			return ignore(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
 				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
 				return nil
 			}}))
@@ -1148,9 +1101,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 					}
 					d.store = func(context.Context, string, string, string) error { t.Error("it went to the client"); return nil }
 					for _, name := range []string{"/d/f", "/plain", "/d/bin"} {
-						if _, err := x.seen(c, x.ws+name); err != nil {
-							t.Fatal(err)
-						}
+						must(t, errOf(x.seen(c, x.ws+name)))
 					}
 					sees = false
 					was := x.looks()
@@ -1186,7 +1137,7 @@ func TestOverlayOfNothing(t *testing.T) {
 				if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: text, Rules: engine.Rules{Parents: true}}); err != nil {
 					t.Errorf("%s, %s: %v", what, name, err)
 				}
-				x.reads(name, text)
+				x.has(name, text)
 			}
 			_, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: x.ws + "/" + name, Edits: []edit.Edit{{Old: "two", New: "3"}}})
 			if err != nil {

@@ -59,9 +59,7 @@ func freeze(t *testing.T, at string) (thaw func()) {
 func TestFrozenFileSystem(t *testing.T) {
 	x := grow(t, nil)
 	at := filepath.Join(x.ws, "mnt")
-	if err := os.Mkdir(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(at, 0o755))
 	x.write("a.txt", "text\n")
 	thaw := freeze(t, at)
 	defer func() { thaw() }()
@@ -87,16 +85,13 @@ func TestFrozenFileSystem(t *testing.T) {
 			return err
 		},
 		"stat": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Stat(ctx, file, true)
-			return err
+			return errOf(c.Stat(ctx, file, true))
 		},
 		"list": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.List(ctx, at)
-			return err
+			return errOf(c.List(ctx, at))
 		},
 		"search": func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Files(ctx, at, grep.GlobQuery{Pattern: "**"})
-			return err
+			return errOf(c.Files(ctx, at, grep.GlobQuery{Pattern: "**"}))
 		},
 	}
 	threads := func() int {

@@ -112,7 +112,7 @@ func TestPlanCheck(t *testing.T) {
 	}
 }
 
-// Whatever of a step is another, is another plan; and no field can pass for its neighbour.
+// A plan of which any part of a step is another is another plan; and no field can pass for its neighbour.
 func FuzzPlan(f *testing.F) {
 	f.Add("/a", "/b", "c", "d", uint32(1))
 	f.Add("", "1:/a", "4:file", "0:", uint32(0))
@@ -171,7 +171,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// What counts of what is there is its content: a touch, or another mode, makes no approval stale.
+// The content of a file counts, and nothing else of it: a touch, or another mode, makes no approval stale.
 func TestDigestOfATouchedFile(t *testing.T) {
 	p := Plan{Steps: []Step{step("put /f -file")}}
 	was := p.Digest(&Call{})
@@ -188,16 +188,12 @@ func TestDigestOfATouchedFile(t *testing.T) {
 // A lock that somebody never gives back is no hang: the change is refused, with the name of who has it.
 func TestALockThatIsHeld(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval = false
 	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	e.lockWait = 50 * time.Millisecond
 	file := filepath.Join(root, "f")
@@ -209,18 +205,12 @@ func TestALockThatIsHeld(t *testing.T) {
 		return err
 	}
 	place, err := e.tree.Entry(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer place.Close()
 	others, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unlock, err := others.For("a backup").Lock(context.Background(), place.LockKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var locked *guardfs.LockedError
 	if err := change(); !errors.As(err, &locked) || !strings.HasSuffix(locked.Holder, ", a backup") {
 		t.Errorf("while it is held: %v", err)
@@ -232,43 +222,31 @@ func TestALockThatIsHeld(t *testing.T) {
 	if err := change(); err != nil {
 		t.Errorf("when it is free: %v", err)
 	}
-	if err := errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(data, "locks"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(data, "locks"))))
 	if err := change(); !errors.Is(err, ErrHost) {
 		t.Errorf("a data directory that is gone is not the agent's file: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(data, "locks"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(data, "locks"), nil, 0o600))
 	if err := change(); !errors.Is(err, ErrHost) {
 		t.Errorf("locks that can't be opened are not the agent's file: %v", err)
 	}
 }
 
-// Whoever has to wait a little gets his turn.
+// A call that has to wait a little gets its turn.
 func TestALockThatIsFreeSoon(t *testing.T) {
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval = false
 	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	others, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unlock, err := others.Lock(context.Background(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	time.AfterFunc(30*time.Millisecond, unlock)
 	mine, err := e.lockFor(context.Background(), "Write", []string{"k"}, e.lockWait)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mine()
 }
 
@@ -290,6 +268,13 @@ func TestTimeFor(t *testing.T) {
 	}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // anything allows everything.
 type anything struct{}
 
@@ -306,9 +291,7 @@ func (nothing) Judge(guardfs.Object, guardfs.Access) error { return os.ErrPermis
 // policy does not let it, that is left to another start. What no record names stays.
 func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := t.TempDir()
 	const tag = "0123456789abcdef"
 	record := filepath.Join(data, journalName, tag)
@@ -316,23 +299,17 @@ func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
 	stay := []string{"a/f", "a/" + guardfs.TempName(tag, 7), "a/" + guardfs.TempName("fedcba9876543210", 0)}
 	for _, name := range slices.Concat(litter, stay) {
 		name = filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("x"), 0o600)))
 	}
 	lines := ""
 	for n, beside := range []string{"/a/f", "/b/gone", "/b/gone", "/removed/f"} {
 		lines += `"` + root + beside + `" ` + guardfs.TempName(tag, n) + "\n"
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.WriteFile(record, []byte(lines+`"cut`), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.WriteFile(record, []byte(lines+`"cut`), 0o600)))
 	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
 	for _, judge := range []guardfs.Judge{nothing{}, anything{}} {
 		e, err := OpenOver(Options{Config: config.Default().Tools.FS, Judge: judge, DataDir: data})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e.Close()
 		_, denied := judge.(nothing)
 		for _, name := range litter {
@@ -351,39 +328,27 @@ func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
 	}
 }
 
-// What could not be put back in its place is listed as long as it is there, and can be removed.
+// A file that could not be put back in its place is listed as long as it is there, and can be removed.
 func TestKept(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Journal: guardfs.OpenJournal(filepath.Join(dir, journalName))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	theirs := filepath.Join(dir, guardfs.TempName("fedcba9876543210", 0))
-	if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(theirs, []byte("theirs"), 0o600))
 	place, err := f.EntryLink(filepath.Join(dir, "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer place.Close()
 	temp, err := place.Temp(filepath.Base(theirs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer temp.Close()
 	if _, err := temp.Preserve(); err != nil {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {
 		kept, err := Kept(t.Context(), dir, Location{}, remove)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(kept) == 1 && kept[0].Of == filepath.Join(dir, "f") {
 			if b, err := os.ReadFile(kept[0].Path); remove == (err == nil) || !remove && string(b) != "theirs" {
 				t.Errorf("remove %v: %q %v", remove, b, err)

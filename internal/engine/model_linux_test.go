@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	modelSteps = flag.Int("steps", 1000, "steps of TestHistoryAgainstModel; a million in a soak")
+	modelSteps = flag.Int("steps", 500, "steps of TestHistoryAgainstModel; a million in a soak")
 	modelSeed  = flag.Int("seed", 0, "its first seed, to see one history again")
 )
 
@@ -42,7 +42,7 @@ func TestHistoryAgainstModel(t *testing.T) {
 		}
 		most = max(most, r.most)
 	}
-	if steps == 1000 && most < 3 {
+	if steps == 500 && most < 3 {
 		t.Errorf("no undo took back more than %d changes", most)
 	}
 }
@@ -95,9 +95,7 @@ func (r *modelRun) big() {
 	if r.m.at(treePath) == "-" {
 		r.m.born, r.m.tree = len(r.m.ops), r.m.tree+1
 	}
-	if err := errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)))
 	r.m.set(treePath, treeContent)
 }
 
@@ -199,9 +197,7 @@ func (r *modelRun) step() (bad string) {
 		s = r.untrash(c)
 	default:
 		s.what = "restart"
-		if err := x.Close(); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, x.Close())
 		x.open()
 		x.Begin(c)
 	}
@@ -220,9 +216,7 @@ func (r *modelRun) step() (bad string) {
 		}
 	}
 	page, err := c.Trash(ctx, checkpoint.TrashFilter{Limit: 1000})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	if len(page.Entries) != len(m.trash) {
 		bad += fmt.Sprintf("; %d entries in the trash, want %d", len(page.Entries), len(m.trash))
 	}
@@ -235,10 +229,7 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 	name := r.name()
 	content := r.edited(r.m.at(name))
 	s.what = "write " + content + " to " + name
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
-		return nil
-	}})
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: holding(modelText(content))})
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
@@ -340,9 +331,7 @@ func (r *modelRun) outsider(s *modelStep) {
 	switch k := r.rng.Intn(8); {
 	case k == 0:
 		s.what = "outside: remove the tree"
-		if err := os.RemoveAll(r.x.ws + "/" + treePath); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, os.RemoveAll(r.x.ws+"/"+treePath))
 		r.m.set(treePath, "-")
 	case k == 1:
 		s.what = "outside: make the tree"
@@ -355,9 +344,7 @@ func (r *modelRun) outsider(s *modelStep) {
 		content := r.edited(r.m.at(name))
 		s.what = "outside: write " + content + " to " + name
 		// With the mode that the tools' new files have: the model knows nothing of modes.
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(modelText(content)), 0o666)); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(modelText(content)), 0o666)))
 		r.m.set(name, content)
 	}
 }
@@ -462,9 +449,7 @@ func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
 // untrash brings any entry of the trash back.
 func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
 	page, err := c.Trash(ctx, checkpoint.TrashFilter{Limit: 1000})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	if s.what = "nothing in the trash"; len(page.Entries) == 0 {
 		return s
 	}

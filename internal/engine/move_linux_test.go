@@ -110,8 +110,7 @@ func TestMoveToAnotherVolume(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	must(t, through(e, func(ctx context.Context, c *engine.Call) error {
-		_, err := c.Undo(ctx, engine.RestoreOptions{})
-		return err
+		return errOf(c.Undo(ctx, engine.RestoreOptions{}))
 	}))
 	if entries, err := os.ReadDir(shm); x.looks() != was || len(entries) > 0 || err != nil {
 		t.Errorf("undone:\n%s\nwas\n%s", x.looks(), was)
@@ -144,7 +143,7 @@ func (keeps) Judge(o guardfs.Object, a guardfs.Access) error {
 	return nil
 }
 
-// Whoever swaps what is moved, or what it moves over, at the last moment, finds it where they put it, and
+// Others swap the source of a move, or its target, at the last moment: theirs is where they put it, and
 // all else where it was.
 func TestMoveOfWhatIsSwapped(t *testing.T) {
 	t.Parallel()
@@ -166,15 +165,11 @@ func TestMoveOfWhatIsSwapped(t *testing.T) {
 		x.layMove()
 		x.write("theirs", "theirs\n")
 		system := callsOf(x)
-		var once atomic.Bool
 		was := ""
-		hook := func(op string) *guardfs.Fault {
-			if op == "rename" && once.CompareAndSwap(false, true) {
-				must(t, c.swap(x.ws))
-				was = x.sight()
-			}
-			return nil
-		}
+		hook := onceBefore("rename", func() {
+			must(t, c.swap(x.ws))
+			was = x.sight()
+		})
 		system.hook.Store(&hook)
 		c.a.From, c.a.To = x.ws+c.a.From, x.ws+c.a.To
 		_, err := x.call("s").Move(ctx, c.a)
@@ -206,13 +201,10 @@ func TestRewindOverMoves(t *testing.T) {
 	x := grow(t, nil)
 	x.layMove()
 	was := x.looks()
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	move := func(from, to string, over bool) {
 		t.Helper()
-		_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})
-		must(t, err)
+		must(t, errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: over})))
 	}
 	x.puts("t", "f", "1\n")
 	move("f", "g", false)
@@ -254,15 +246,13 @@ func TestMoveOfWhatIsNotStored(t *testing.T) {
 	moved := x.sights()
 	for range 2 {
 		for range moves {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.sights(); now != was {
 			t.Fatalf("undone:\n%s\nwas\n%s", now, was)
 		}
 		for range moves {
-			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.sights(); now != moved {
 			t.Fatalf("redone:\n%s\nwas\n%s", now, moved)
@@ -342,27 +332,23 @@ func TestMoveUndoneAfterAnEdit(t *testing.T) {
 	was := x.looks()
 	for _, name := range []string{"f", "d/a"} {
 		x.puts("s", name, "1\n")
-		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})
-		must(t, err)
+		must(t, errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})))
 		x.puts("s", "there", "2\n")
 		moved := x.looks()
 		for range 3 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.looks(); now != was {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, was)
 		}
 		for range 3 {
-			_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		}
 		if now := x.looks(); now != moved {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, moved)
 		}
 		for range 3 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 	}
 }
@@ -388,7 +374,7 @@ func TestMoveOverWhatIsInTheTrashNoMore(t *testing.T) {
 	if err != nil || len(undone.Skipped) != 1 || undone.Skipped[0].Path != x.ws+"/there" {
 		t.Errorf("%+v %v", undone, err)
 	}
-	x.reads("f", "f\n")
+	x.has("f", "f\n")
 	if inode(t, x.ws+"/there") != 0 {
 		t.Error("it is still there")
 	}
@@ -402,8 +388,7 @@ func TestMoveIsApproved(t *testing.T) {
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}
-	_, err := c.Move(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Move(ctx, args)))
 	q := a.asked[0]
 	paths, summary, digest := a.last(x)
 	if want := "move d to n/g; creates directory n"; summary != want || !slices.Equal(paths, []string{"d", "n", "n/g"}) {
@@ -417,17 +402,14 @@ func TestMoveIsApproved(t *testing.T) {
 			t.Errorf("the record does not name %s: %q", p, c.Trace.Paths)
 		}
 	}
-	_, err = c.Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	a.asked = nil
 	args.To = x.ws + "/n/h"
-	_, err = c.Move(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Move(ctx, args)))
 	if _, _, other := a.last(x); other == digest {
 		t.Error("another name has the same digest")
 	}
-	_, err = c.Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	was := ""
 	for what, others := range map[string]struct {
 		while func()
@@ -454,24 +436,21 @@ func TestMoveIsApproved(t *testing.T) {
 	}
 }
 
-// What is in a tree is part of the question about it: if others, or another call, put something into it,
+// The names in a tree are part of the question about it: if others, or another call, put something into it,
 // or take something out of it while somebody thinks, nothing is moved.
 func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("b", 101)
 	asked := map[string]func(x *tree, c *engine.Call) error{
 		"move": func(x *tree, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}))
 		},
 		"move of an empty one": func(x *tree, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"}))
 		},
 		"delete as a whole": func(x *tree, c *engine.Call) error {
 			x.write("d/sub/big", big)
-			_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		},
 	}
 	parked := ""
@@ -491,8 +470,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			defer other.Close()
 			c := x.call("other")
 			c.Approver = &asker{}
-			_, err = other.Begin(c).Create(ctx, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})
-			must(t, err)
+			must(t, errOf(other.Begin(c).Create(ctx, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})))
 		},
 		"gone":                 func(x *tree) { must(t, os.Remove(x.ws+"/d/sub/deep/c")) },
 		"a file is a link now": func(x *tree) { must(t, errors.Join(os.Remove(x.ws+"/d/a"), os.Symlink("x", x.ws+"/d/a"))) },
@@ -510,8 +488,7 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			c.Approver = a
 			if what == "restore" {
 				x.write("d/sub/big", big)
-				_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-				must(t, err)
+				must(t, errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})))
 				files, _ := x.trashed()
 				parked = files[0]
 			}
@@ -534,13 +511,12 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	}
 }
 
-// What others put into a tree, or take out of it, between the last look at it and its rename does not
+// A file that others put into a tree, or take out of it, between the last look at it and its rename does not
 // go along: the tree is looked into where it has a name of ours, and stays where it was.
 func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	t.Parallel()
 	remove := func(x *tree) error {
-		_, err := x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true})
-		return err
+		return errOf(x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true}))
 	}
 	parked := func(x *tree) (at string) { // and the directory that it was in is gone
 		x.write("p/d/sub/big", strings.Repeat("b", 101))
@@ -554,8 +530,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 		run func(x *tree) error
 	}{
 		"move": {"rename", func(x *tree) string { return x.ws + "/p/d" }, func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"}))
 		}},
 		"delete": {"rename", func(x *tree) string {
 			x.write("p/d/sub/big", strings.Repeat("b", 101))
@@ -568,8 +543,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 			return err
 		}},
 		"undo": {"mkdir", parked, func(x *tree) error {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			return err
+			return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
 		}},
 	} {
 		for how, change := range map[string]func(at string) error{
@@ -589,19 +563,13 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 				must(t, filepath.WalkDir(at, func(p string, _ fs.DirEntry, err error) error { out += p + "\n"; return err }))
 				return out
 			}
-			var once atomic.Bool
 			was := ""
-			hook := func(op string) *guardfs.Fault {
-				if op == way.op && once.CompareAndSwap(false, true) {
-					must(t, change(at))
-					was = names()
-				}
-				return nil
-			}
+			hook := onceBefore(way.op, func() {
+				must(t, change(at))
+				was = names()
+			})
 			system := callsOf(x)
-			system.hook.Store(&hook)
-			err := way.run(x)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return way.run(x) })
 			if code(err) != engine.CodeConflict || x.halfWay() != nil || names() != was {
 				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, names(), was)
 			}
@@ -620,17 +588,9 @@ func TestMoveWithoutHoldFalls(t *testing.T) {
 		if bad {
 			defer engine.WithoutHold()()
 		}
-		var once atomic.Bool
-		hook := func(op string) *guardfs.Fault {
-			if op == "rename" && once.CompareAndSwap(false, true) {
-				x.write("d/late", "late\n")
-			}
-			return nil
-		}
+		hook := onceBefore("rename", func() { x.write("d/late", "late\n") })
 		system := callsOf(x)
-		system.hook.Store(&hook)
-		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})) })
 		if moved := strings.Contains(x.looks(), "/g/late"); moved != bad || (err == nil) != bad {
 			t.Errorf("bad %v: moved %v, %v", bad, moved, err)
 		}
@@ -643,7 +603,7 @@ func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 func (anything) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
 
-// Whatever goes wrong with the N-th system call of a move, or of making a directory: all is as it was,
+// A fault at the N-th system call of a move, or of making a directory: all is as it was,
 // or all is as it should become, and the answer says which; then an undo brings back what was there.
 func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	t.Parallel()
@@ -651,16 +611,13 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	faults["EXDEV"] = badCall{guardfs.Fault{Err: syscall.EXDEV}, false}
 	deeds := map[string]func(x *tree) error{
 		"tree": func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
 		},
 		"over": func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true}))
 		},
 		"mkdir": func(x *tree) error {
-			_, err := x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}})
-			return err
+			return errOf(x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
 		},
 	}
 	cells, back, forth, again := 0, 0, 0, 0
@@ -690,8 +647,7 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 						if x.halfWay() != nil {
 							again++
 						}
-						x.Close()
-						x.open()
+						x.reopen()
 					}
 					switch now := x.looks(); {
 					case x.halfWay() != nil:
@@ -755,7 +711,7 @@ func TestMoveWaitsForAnEdit(t *testing.T) {
 		}
 		close(goOn)
 		must(t, errors.Join(<-edited, <-moved, other.Close()))
-		x.reads("g/"+name, "new\n")
+		x.has("g/"+name, "new\n")
 	}
 }
 
@@ -780,9 +736,9 @@ func TestCopyLarge(t *testing.T) {
 		name := strings.TrimPrefix(a.To, x.ws+"/")
 		if a.Recursive {
 			name += "/large"
-			x.reads("d/tree/a", "a\n")
+			x.has("d/tree/a", "a\n")
 		}
-		x.reads(name, content)
+		x.has(name, content)
 		op, err := x.call("s").Checkpoint(ctx, checkpoint.ID(done.Checkpoint))
 		must(t, err)
 		for _, ch := range op.Changes {
@@ -809,7 +765,7 @@ func TestCopyLarge(t *testing.T) {
 			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.WouldLose.In(err) {
 				t.Errorf("%v", err)
 			}
-			x.reads(name, content)
+			x.has(name, content)
 			must(t, errors.Join(os.Remove(x.ws+"/tree/a"), os.WriteFile(x.ws+"/tree/a", []byte("a\n"), 0o640)))
 		}
 	}
@@ -823,8 +779,7 @@ func TestCopyLargeIsAsked(t *testing.T) {
 	t.Parallel()
 	x, a := asking(t)
 	x.cfg.Checkpoint.MaxFileBytes = int64(len(large)) - 1
-	x.Close()
-	x.open()
+	x.reopen()
 	from := x.write("large", large)
 	c := x.call("s")
 	c.Approver = a
@@ -834,9 +789,7 @@ func TestCopyLargeIsAsked(t *testing.T) {
 	}
 	x.has("new", "-")
 	a.while = nil
-	if _, err := c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"}); err != nil {
-		t.Error(err)
-	}
+	must(t, errOf(c.Copy(ctx, engine.CopyArgs{From: from, To: x.ws + "/new"})))
 	q := a.asked[len(a.asked)-1]
 	if all := strings.Join(q.Warnings, "\n"); !strings.Contains(all, fmt.Sprint(len(large)+5, " bytes")) || !strings.Contains(all, "not shown") {
 		t.Errorf("%+v", q)
@@ -861,7 +814,8 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 		must(t, os.WriteFile(x.data+"/secret", theirs, 0o600))
 		system := callsOf(x)
 		conflicts := 0
-		for n := first(3); ; n += 3 {
+		stride := cmp.Or(*every, 9)
+		for n := first(stride); ; n += stride {
 			must(t, errors.Join(os.RemoveAll(x.ws+"/large"), os.RemoveAll(x.ws+"/d"),
 				os.WriteFile(x.ws+"/large", content, 0o600), os.WriteFile(x.ws+"/theirs", theirs, 0o600)))
 			count := int64(0)
@@ -871,9 +825,7 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 				}
 				return nil
 			}
-			system.hook.Store(&hook)
-			err := copyLarge(ctx, x.call("s"), x.ws)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 			if count < n {
 				break
 			}
@@ -914,9 +866,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		err := copyLarge(ctx, x.call("s"), x.ws)
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 		cancel()
 		if err == nil || engine.Reason(err).Cause != want || writes > 3 || x.looks() != was {
 			t.Errorf("%s: %v, after %d writes", name, err, writes)
@@ -924,7 +874,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with the N-th system call of a copy: it is there as a whole, or not at all, and
+// A fault at the N-th system call of a copy: it is there as a whole, or not at all, and
 // the answer says which.
 func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 	t.Parallel()
@@ -936,7 +886,8 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 		system := callsOf(x)
 		x.write("large", large)
 		was := x.looks()
-		for n := first(1); ; n++ {
+		stride := cmp.Or(*every, 5)
+		for n := first(stride); ; n += stride {
 			must(t, os.RemoveAll(x.ws+"/d"))
 			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
 			if call == "" {
@@ -944,8 +895,7 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 				break
 			}
 			if bad.lasting {
-				x.Close()
-				x.open()
+				x.reopen()
 			}
 			got, rerr := os.ReadFile(x.ws + "/d/new")
 			switch {

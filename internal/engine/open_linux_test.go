@@ -44,8 +44,7 @@ func cutBoth(t *testing.T, first, second int64, bad string) (met [2]bool, fell s
 		ids[1] = ""
 	}
 	last.RecoverBy(ctx, bad) //nolint:errcheck // it may be bad
-	x.Close()
-	x.open()
+	x.reopen()
 	for i, names := range [][]string{{"r1/b", "r2/a"}, {"r1/b", "r1/c"}} {
 		if ids[i] != "" && x.outcome(ids[i]) != checkpoint.Aborted && x.outcome(ids[i]) != checkpoint.Foreign {
 			for _, name := range names {
@@ -129,9 +128,7 @@ func TestAliveIsNotRecovered(t *testing.T) {
 				fell = fmt.Sprintf("killed before call %d: %v, %v\n%s\nwas\n%s", n, err, soon.Err(), x.objects(), was)
 			}
 		})
-		system.hook.Store(&hook)
-		err := makes("new", "a", "b")(x)
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return makes("new", "a", "b")(x) })
 		if err != nil {
 			fell += err.Error()
 		}

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,8 +40,7 @@ func init() {
 }
 
 func undo(e *engine.Engine) error {
-	_, err := maker(e).Undo(ctx, engine.RestoreOptions{})
-	return err
+	return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
 }
 
 func overwriteAll(e *engine.Engine, ws string, names ...string) error {
@@ -102,14 +102,15 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			for n := int64(1); ; n += 1 + int64(i) {
+			stride := cmp.Or(*every, 3*int64(i+1))
+			for n := first(stride); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
 				for _, f := range []string{"e", "g"} {
 					x.write(f, "old\n")
 				}
 				over := false
-				if n%25 == 1 {
+				if n/stride%10 == 0 {
 					over = kill(t, name, x.dir(), n)
 				} else {
 					var count atomic.Int64
@@ -195,7 +196,7 @@ func (x *tree) reading(name string) string {
 	return string(b)
 }
 
-// Whatever goes wrong with the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
+// A fault at the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
 // and the next start ends it.
 func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
 	if !testdir.OwnMounts(t) {
@@ -229,8 +230,7 @@ func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
 				if !engine.HalfMade.In(err) {
 					t.Fatalf("%s, call %d (%s): it is open, and the answer is %v", name, n, call, err)
 				}
-				must(t, x.Close())
-				x.open()
+				x.reopen()
 			}
 			now := x.reading("f")
 			if err != nil && now == before {
@@ -299,20 +299,17 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		x.has(dir+"/f", "after")
 		must(t, undo(x.Engine))
 		x.has(dir+"/f", "before")
-		_, err = maker(x.Engine).Redo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(maker(x.Engine).Redo(ctx, engine.RestoreOptions{})))
 		x.has(dir+"/f", "after")
 		must(t, overwriteAll(x.Engine, x.ws, dir+"/g", "new "+dir))
 		x.has(dir+"/g", "after")
 		for what, err := range map[string]error{
 			"linked": overwriteAll(x.Engine, x.ws, dir+"/linked"),
 			"delete": func() error {
-				_, err := maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{})
-				return err
+				return errOf(maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{}))
 			}(),
 			"move": func() error {
-				_, err := maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"})
-				return err
+				return errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"}))
 			}(),
 		} {
 			r, ok := errors.AsType[*guardfs.FixedError](err)

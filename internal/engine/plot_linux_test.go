@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	plotKills = flag.Int("kills", 400, "kills of TestKilledPlots; 60000 in a soak")
+	plotKills = flag.Int("kills", 150, "kills of TestKilledPlots; 60000 in a soak")
 	plotSeed  = flag.Uint64("plot", 11, "the first seed of random changes")
 )
 
@@ -198,8 +198,7 @@ func (p *plot) run(x *tree, s *stranger) error {
 		}
 		return nil
 	}
-	_, err := x.call("s").ChangeFiles(ctx, f)
-	return err
+	return errOf(x.call("s").ChangeFiles(ctx, f))
 }
 
 // The ways in which a change is disturbed.
@@ -505,9 +504,7 @@ func (x *tree) holds(content string) bool {
 func TestKilledPlots(t *testing.T) {
 	t.Parallel()
 	n := map[string]int{}
-	if err := plots(t, "", *plotSeed, *plotKills, n); err != nil {
-		t.Error(err)
-	}
+	must(t, plots(t, "", *plotSeed, *plotKills, n))
 	t.Log(n)
 }
 

@@ -25,7 +25,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-var powerCuts = flag.Int("cuts", 200, "disks of TestPowerCut; 10000 in a soak")
+var powerCuts = flag.Int("cuts", 100, "disks of TestPowerCut; 10000 in a soak")
 
 // power makes the calls of an engine and records the disks on which a power cut could leave the tree: its names as they were at any moment
 // since a directory was synced last, and of each file what was synced of it. What loses its last name goes to the pool, so that a disk is

@@ -45,8 +45,7 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 			second = x.put("s", "b", "y")
 		}
 		third := x.put("s", "n/m/f", "new")
-		x.Close()
-		x.open()
+		x.reopen()
 		x.write("b", "x") // as it was before, by others
 		must(t, os.Remove(x.ws+"/n/m/f"))
 		looks := x.looks()
@@ -83,8 +82,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 		if x.halfWay() == nil {
 			t.Fatal("nothing was cut off: the test tests nothing")
 		}
-		x.Close()
-		x.open()
+		x.reopen()
 		x.write("b", "x")
 		for _, dry := range []bool{true, false} {
 			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{DryRun: dry})
@@ -92,13 +90,11 @@ func TestWhatTheKillCutOff(t *testing.T) {
 				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
 			}
 		}
-		if left := x.halfWay(); left != nil {
-			t.Errorf("it is asked about again: %v", left)
-		}
+		x.settled()
 	}
 }
 
-// What somebody wrote into the file right before the rename, and which the process that died could not put back, is put back.
+// A text that somebody wrote into the file right before the rename, and that the process that died could not put back, is put back.
 func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = saved })
@@ -114,8 +110,7 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 			t.Fatalf("there is %v", holds)
 		}
 		must(t, os.WriteFile(holds[0], []byte("theirs"), 0o600))
-		x.Close()
-		x.open()
+		x.reopen()
 		x.has("b", "theirs")
 		if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
 			t.Errorf("saved %v: there is still %v", saved, left)
@@ -149,8 +144,7 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 			}
 			x.Close()
 			met, _ := system.ends(n, func() error { x.open(); return nil })
-			x.Close()
-			x.open()
+			x.reopen()
 			want, outcome := "old", checkpoint.Aborted
 			if !stored {
 				want, outcome = "new", checkpoint.Foreign
@@ -198,8 +192,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 		x.write(filepath.Base(temps[0]), c.there)
 		must(t, os.Remove(x.ws+"/a"))
 		x.write("a", "newer")
-		x.Close()
-		x.open()
+		x.reopen()
 		x.has("a", "newer")
 		x.has("b", "old")
 		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
@@ -215,12 +208,11 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 	}
 }
 
-// Nor does a new file count that never came to have its name.
+// A new file that never came to have its name does not count.
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)
 	id := x.cut("link", 1, makes("new", "f"))
-	x.Close()
-	x.open()
+	x.reopen()
 	if o := x.outcome(id); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
@@ -234,8 +226,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	x.put("s", "a", "y")
 	cut := x.cut("unlink", 1, makes("y", "b"))
 	later := x.put("s", "b", "x") // by a process that began before the kill
-	x.Close()
-	x.open()
+	x.reopen()
 	if o := x.outcome(cut); o == checkpoint.Aborted {
 		t.Fatalf("it is %q", o)
 	}
@@ -251,7 +242,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	}
 }
 
-// What was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
+// A change that was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
 func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 	for half, names := range map[bool][]string{true: {"r1/a", "r1/b"}, false: {"r1/b"}} {
 		x := grow(t, nil)
@@ -262,8 +253,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		id := x.cut("rename", n, makes("new", names...))
 		x.Close()
 		other := x.open2(x.ws + "/r2")
-		_, err := other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))
-		must(t, err)
+		must(t, errOf(other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))))
 		x.has("r2/c", "mine")
 		if other.halfWay() == nil {
 			t.Fatalf("half %v: the other root has decided it", half)
@@ -295,8 +285,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	}
 	x.Close()
 	other := x.open2(x.ws + "/r2")
-	_, err := other.Begin(x.call("s")).Restore(ctx, checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(other.Begin(x.call("s")).Restore(ctx, checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})))
 	must(t, other.Close())
 	x.has("r2/made", "old")
 	const aborted, presumed, committed = checkpoint.Aborted, checkpoint.Presumed, checkpoint.Committed
@@ -319,7 +308,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	}
 }
 
-// What is taken back of a change that made a new file in a new directory waits for whoever makes the same, and leaves it to them.
+// The taking back of a change that made a new file in a new directory waits for whoever makes the same, and leaves it to them.
 func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	x := grow(t, nil)
 	x.SetLockWait(20 * time.Millisecond)
@@ -353,7 +342,7 @@ func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	}
 }
 
-// Whoever meets what a process has left half-way takes that back first, and then makes all of its own change.
+// A call that meets a change left half-way takes that back first, and then makes all of its own change.
 func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	all := []string{"a", "b", "c"}
 	lay := func(t *testing.T) *tree {
@@ -374,22 +363,17 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	})
 	t.Run("rewind", func(t *testing.T) {
 		x := lay(t)
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
-		_, err := c.ChangeFiles(ctx, x.becomes("new", all...))
-		must(t, err)
+		c := x.turn("s", "t")
+		must(t, errOf(c.ChangeFiles(ctx, x.becomes("new", all...))))
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
 			if !asked.Swap(true) {
 				x.cut("rename", 2, func(y *tree) error { return rewind(y.Engine, "") })
 			}
 		})
-		x.Close()
 		x.cfg.RequireApproval = true
-		x.open()
-		_, err = x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		must(t, err)
+		x.reopen()
+		must(t, errOf(x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 		for _, name := range all {
 			x.has(name, "old")
 		}
@@ -457,8 +441,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	}
 	refused("its path is locked")
 	x.SetLockWait(time.Hour)
-	_, err = x.call("other").Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(x.call("other").Undo(ctx, engine.RestoreOptions{})))
 	x.has("c", "old")
 
 	// Another process finds out, and waits for the lock.
@@ -479,8 +462,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-	must(t, err)
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has("b", "old")
 }
 
@@ -491,8 +473,7 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		x.write("a", "old")
 		id := x.put("s", "a", "new")
 		done, err := x.call("s").RestoreAfter(ctx, id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
-			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))})
-			return err
+			return errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))}))
 		})
 		x.has("a", "new")
 		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
@@ -533,15 +514,13 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x.layMove()
 		was := x.looks()
 		x.cut("rename", 2, func(x *tree) error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"}))
 		})
 		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
 			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
 		}
 		c.meanwhile(x)
-		must(t, x.Close())
-		x.open()
+		x.reopen()
 		must(t, x.Recover(ctx))
 		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || x.halfWay() != nil || len(kept) != 0 {
@@ -585,9 +564,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})) })
 		if count.Load() < n {
 			break
 		}
@@ -608,8 +585,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 				t.Errorf("moved before call %d: %v is gone: %v", n, missing, err)
 			}
 		}
-		x.Close()
-		x.open()
+		x.reopen()
 		for _, name := range names {
 			if moved && err != nil && there("/moved/", name) && there("/new/", name) {
 				t.Errorf("moved before call %d: %s is there twice, after %v", n, name, err)
@@ -617,8 +593,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 		}
 		if moved && err != nil && !there("", "/new") { // what is in no place is in the directory, under a temporary name
 			must(t, os.Rename(x.ws+"/moved", x.ws+"/new"))
-			x.Close()
-			x.open()
+			x.reopen()
 		}
 		for _, name := range names {
 			if moved && err != nil && !there("/moved/", name) && !there("/new/", name) {
@@ -637,7 +612,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 	}
 }
 
-// What somebody changed outside between two calls of one turn is a conflict for every restore that crosses it, merge keeps it, and having been
+// A change outside between two calls of one turn is a conflict for every restore that crosses it, merge keeps it, and having been
 // kept once it is still not dropped.
 func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 	const old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -651,9 +626,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			x := grow(t, nil)
 			x.write("f", old)
-			c := x.call("s")
-			c.Turn = "t1"
-			c.BeginTurn(ctx)
+			c := x.turn("s", "t1")
 			start := time.Now()
 			first := x.put("s", "f", edited(old, "2"))
 			x.write("f", edited(old, "2", "6"))
@@ -673,14 +646,10 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 				t.Fatalf("skip: %+v %v", done, err)
 			}
 			x.has("f", edited(old, "2", "6", "10"))
-			if _, err := restore(engine.OnConflictMerge); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(restore(engine.OnConflictMerge)))
 			x.has("f", edited(old, "6"))
 			refused() // what was kept is kept
-			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 			x.has("f", edited(old, "2", "6", "10"))
 			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the second edit alone
 				t.Fatal(err)
@@ -689,25 +658,19 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 				t.Fatalf("undo over it must be a conflict: %v", err)
 			}
-			if _, err := c.Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{OnConflict: engine.OnConflictMerge})))
 			x.has("f", edited(old, "6"))
 			refused()
-			if _, err := restore(engine.OnConflictForce); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(restore(engine.OnConflictForce)))
 			x.has("f", old)
 		})
 	}
 }
 
-// Also of what the tools created: it does not go to the trash without a word.
+// A file that the tools created and others changed does not go to the trash without a word.
 func TestCreatedThenChangedOutside(t *testing.T) {
 	x := grow(t, nil)
-	c := x.call("s")
-	c.Turn = "t1"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t1")
 	x.put("s", "f", "made\n")
 	x.write("f", "made\nby hand\n")
 	x.put("s", "f", "made\nby hand\nedited\n")
@@ -717,7 +680,7 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x.has("f", "made\nby hand\nedited\n")
 }
 
-// What an outsider took back is on record too, and nobody's conflict.
+// A change that an outsider took back is on record too, and nobody's conflict.
 func TestOutsiderTookBack(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "0\n")
@@ -727,26 +690,20 @@ func TestOutsiderTookBack(t *testing.T) {
 		c.BeginTurn(ctx)
 	}
 	turn("t1")
-	if _, err := c.Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
 	x.write("f", "by hand\n")
 	turn("t2")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	turn("t3")
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 2 {
 		t.Fatalf("both changes must be on record: %+v %v", page, err)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
 	x.has("f", "0\n")
 }
 
-// What others changed and took back is nobody's conflict.
+// A change that others made and took back is nobody's conflict.
 func TestOthersTookBack(t *testing.T) {
 	x := grow(t, nil)
 	x.write("f", "0\n")
@@ -755,41 +712,31 @@ func TestOthersTookBack(t *testing.T) {
 	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
-	if _, err := x.call("u").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("u").Undo(ctx, engine.RestoreOptions{})))
+	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has("f", "0\n")
 }
 
 func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string) {
 	x.t.Helper()
 	i, err := os.Stat(x.ws + "/" + name)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	st := i.Sys().(*syscall.Stat_t)
 	var v [64]byte
 	n, _ := unix.Getxattr(x.ws+"/"+name, "user.x", v[:])
 	return i.Mode(), st.Uid, st.Gid, string(v[:max(n, 0)])
 }
 
-// What somebody else removed or changed comes back by the checkpoint of that with the metadata that the tools had left it.
+// A file that somebody else removed or changed comes back by the checkpoint of that with the metadata that the tools had left it.
 func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("old", "old\n")
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o640))
 	if err := unix.Setxattr(path, "user.x", []byte("kept"), 0); err != nil {
 		t.Skip("no extended attributes here:", err)
 	}
 	if os.Getuid() == 0 {
-		if err := os.Chown(path, 1000, 1001); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(path, 1000, 1001))
 	}
 	c := x.call("s")
 	turn := func(name string) {
@@ -807,18 +754,14 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 	look := func(name string) meta { m, u, g, a := x.meta(name); return meta{m, u, g, a} }
 	was := map[string]meta{"old": look("old"), "made": look("made"), "shared": look("shared")}
-	if err := errors.Join(os.Remove(path), os.Remove(x.ws+"/made")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(path), os.Remove(x.ws+"/made")))
 	x.write("shared", "by hand\n")
 	turn("t2")
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
 	if err != nil || len(page.Checkpoints) != 1 {
 		t.Fatalf("%+v %v", page, err)
 	}
-	if _, err := c.Restore(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{})))
 	x.has("old", "old, edited\n")
 	x.has("made", "made\n")
 	x.has("shared", "made\n")
@@ -829,35 +772,27 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 }
 
-// What somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
+// Metadata that somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
 func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("f", "old\n")
 	id := x.put("s", "f", "new\n")
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o600))
 	if err := unix.Setxattr(path, "user.x", []byte("theirs"), 0); err != nil {
 		t.Skip("no extended attributes here:", err)
 	}
-	if _, err := x.restore(id, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.restore(id, "")))
 	x.has("f", "old\n")
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it has now %v %q", mode, attr)
 	}
-	if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
 	x.put("s", "f", "made anew\n")
 	if mode, _, _, _ := x.meta("f"); mode == 0o600 {
 		t.Fatalf("a new file has %v", mode)
 	}
 	for range 2 {
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it came back with %v %q", mode, attr)
@@ -889,9 +824,7 @@ func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
 				return nil
 			}
 			system := callsOf(x)
-			system.hook.Store(&hook)
-			err := makes("new", "a")(x)
-			system.hook.Store(nil)
+			err := system.meet(hook, func() error { return makes("new", "a")(x) })
 			if !acted.Load() {
 				must(t, err)
 				break

@@ -26,9 +26,7 @@ func kept(t *testing.T, dir string, secret []byte) (n int) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -69,9 +67,8 @@ func TestContentsOfReadsAreKeptOnlyWhereTheyMayBe(t *testing.T) {
 	}
 	x := grow(t, func(c *config.FS) { c.TrackReads = true })
 	keep(x, x.ws+"/notes")
-	x.Close()
 	x.cfg.Checkpoint.EncryptTo = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
-	x.open()
+	x.reopen()
 	if kept(t, x.data, secret) != 0 {
 		t.Error("what was kept before encrypt_to was set is still there")
 	}
@@ -81,17 +78,11 @@ func TestTrashKeepsLongerWhatAPersonRemoves(t *testing.T) {
 	for byUser, want := range map[bool]time.Duration{true: checkpoint.TrashOfUsers, false: checkpoint.TrashOfAgents} {
 		x := grow(t, nil)
 		path := x.write("a.txt", "a\n")
-		if _, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		c := x.call("s")
 		c.ByUser = byUser
-		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 		page, err := c.Trash(ctx, checkpoint.TrashFilter{})
 		if err != nil || len(page.Entries) == 0 {
 			t.Fatalf("%+v, %v", page, err)

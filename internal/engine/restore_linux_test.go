@@ -89,8 +89,7 @@ func TestDirsOfARestore(t *testing.T) {
 		x.puts("t", "c/d/x", "x\n")
 		x.puts("t", "c/y", "y\n")
 		for range 2 {
-			_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
 		done, err := x.call("s").Redo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || x.dirsOf(done) != "made [/c /c/d] removed [] kept [] skipped 0" {
@@ -102,9 +101,7 @@ func TestDirsOfARestore(t *testing.T) {
 		must(t, err)
 		r := checkpoint.Restore{ID: row.Checkpoints[0].ID}
 		x.both(r, engine.OnConflictSkip, "made [] removed [] kept [] skipped 1")
-		if _, err := os.Lstat(x.ws + "/c"); err == nil {
-			t.Error("a directory was made")
-		}
+		x.has("c", "-")
 		x.both(r, engine.OnConflictForce, "made [/c /c/d] removed [] kept [] skipped 0")
 	})
 	t.Run("it says what it removes", func(t *testing.T) {
@@ -123,9 +120,7 @@ func TestAFileAndWhatIsBelowIt(t *testing.T) {
 	must(t, errors.Join(os.Remove(x.ws+"/b"), os.Mkdir(x.ws+"/b", 0o755)))
 	x.puts("t", "b/c", "c\n")
 	must(t, os.RemoveAll(x.ws+"/b"))
-	c := x.call("s")
-	c.Turn = "u"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "u")
 	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal {
 		t.Fatalf("%+v %v", row, err)
@@ -156,9 +151,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 		}
 	}
 	set("first")
-	if err := os.Chmod(path, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o750))
 	pieces, uid := []string{"mode", "xattr:user.x"}, uint32(os.Getuid())
 	if os.Getuid() == 0 {
 		if err := os.Chown(path, 1000, 1001); err != nil {
@@ -176,9 +169,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 		t.Errorf("a dry run says what would be set: %+v %v", dry, err)
 	}
 	got, err := x.restore(id, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if of := got.Metadata[path]; !slices.Equal(of.Set, pieces) || of.Stays != nil || of.Dropped != nil {
 		t.Errorf("%+v is said to have been set", of)
 	}
@@ -202,24 +193,19 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("from", "f\n")
 	must(t, os.Chmod(path, 0o444))
-	_, err := x.call("s").Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/f"})
-	must(t, err)
+	must(t, errOf(x.call("s").Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/f"})))
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
 		t.Fatalf("it was made as %v", mode)
 	}
 	for range 2 {
-		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		x.has("f", "-")
-		_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 		x.has("f", "f\n")
 	}
 
 	id := x.put("s", "g", "g\n")
-	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(x.ws+"/g", 0o444))
 	if _, err := x.restore(id, ""); !engine.ReadOnly.In(err) {
 		t.Errorf("what somebody else made read-only: %v", err)
 	}
@@ -317,19 +303,14 @@ func (x *tree) does(s, p, content string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
-	must(x.t, err)
+	must(x.t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{p}, Parents: true, Next: holding(content)})))
 }
 
 func (x *tree) deletes(s, p string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
-	_, err := c.Delete(ctx, p, engine.DeleteOptions{Recursive: true})
-	must(x.t, err)
+	must(x.t, errOf(c.Delete(ctx, p, engine.DeleteOptions{Recursive: true})))
 }
 
 // over puts something in the place of what is there.
@@ -347,7 +328,7 @@ func where(err error) error {
 	return err
 }
 
-// Whatever the session did to a path, whatever is there now, and whichever rule holds: testdata/blocked.txt
+// Each change of a path by the session, each thing that may be there now, and each rule: testdata/blocked.txt
 // has what a restore answers. A refused one and a dry run change nothing, and a dry run answers what the
 // restore does.
 func TestBlocked(t *testing.T) {
@@ -426,9 +407,8 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	x.Begin(c) // it may have been opened anew
 	defer func() {
 		if x.deny != "" {
-			x.Close()
 			x.deny = ""
-			x.open()
+			x.reopen()
 		}
 	}()
 	r, o := rewindTo("t"), engine.RestoreOptions{OnConflict: how}
@@ -552,31 +532,19 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 	} {
 		for _, later := range []bool{false, true} {
 			x := grow(t, nil)
-			if err := os.Chmod(x.ws, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := x.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(x.ws, 0o755))
 			x.cfg.WorkspaceRoot = x.ws
-			x.open()
+			x.reopen()
 			path := x.write("d/x/f", "old\n")
 			for name, mode := range map[string]fs.FileMode{path: c.file, x.ws + "/d/x": c.inner, x.ws + "/d": c.outer} {
-				if err := os.Chmod(name, mode); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(name, mode))
 			}
 			id := x.put("s", "d/x/f", "new\n")
 			if later { // the same mode is not recorded again
-				if err := x.Close(); err != nil {
-					t.Fatal(err)
-				}
-				x.open()
+				x.reopen()
 				id = x.put("s", "d/x/f", "newer\n")
 			}
-			if err := os.RemoveAll(x.ws + "/d"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(x.ws+"/d"))
 			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -585,12 +553,8 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v (%v)", c.name, name, i.Mode(), want, err)
 				}
 			}
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.Stat(x.ws + "/d"); err == nil {
-				t.Errorf("%s: undo leaves the directories", c.name)
-			}
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			x.has("d", "-")
 		}
 	}
 }
@@ -652,9 +616,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
 	kinds("did", false, did...)
 	kinds("now", true, did...)
-	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
 	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
@@ -664,32 +626,25 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
 	x.trade()
-	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 	x.write("file", "theirs\n")
-	c := x.call("s")
-	c.Turn = "t2"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t2")
 	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
 	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
 		t.Errorf("%+v, %v", row, err)
 	}
 }
 
-// What the session made and made into something else goes, whatever it was in between.
+// A path that the session made and made into something else goes, whatever it was in between.
 func TestRewindOfWhatWasBoth(t *testing.T) {
 	t.Parallel()
 	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
 		x := grow(t, nil)
 		old := x.looks()
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t")
 		for i, name := range steps {
 			if i > 0 {
-				_, err := c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})
-				must(t, err)
+				must(t, errOf(c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})))
 			}
 			x.puts("t", name, name+"\n")
 		}
@@ -704,7 +659,7 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 	}
 }
 
-// What others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
+// A file that others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
 func TestTradedPlacesThatOthersUse(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(x *tree){
@@ -746,7 +701,7 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 	}
 }
 
-var histories = flag.Int64("histories", 10, "how many histories TestTradesAgainstSnapshots has")
+var histories = flag.Int64("histories", 4, "how many histories TestTradesAgainstSnapshots has")
 
 // Random histories of one session in which files and directories trade places all the time: a rewind to any turn gives what the tree was at its beginning, its
 // undo what it was before the rewind, its redo the same again. TestHistoryAgainstModel, which has two sessions and an outsider, has no name that is both: its model
@@ -832,9 +787,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			x := grow(t, nil)
 			system := callsOf(x)
 			x.write("x", "a file\n")
-			c := x.call("s")
-			c.Turn = "t"
-			c.BeginTurn(ctx)
+			c := x.turn("s", "t")
 			x.unput(c, "x")
 			x.puts("t", "x/sub/a", "new\n")
 			for dir, mode := range map[string]uint32{"/x/sub": 0o775, "/x": 0o2770} {
@@ -857,12 +810,10 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			stride := cmp.Or(*every, 13)
 			for n := first(stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
-					_, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-					return err
+					return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
 				})
 				if bad.lasting {
-					x.Close()
-					x.open()
+					x.reopen()
 				}
 				if info, lerr := os.Lstat(x.ws + "/x"); lerr != nil || !info.IsDir() {
 					_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
@@ -991,8 +942,7 @@ func TestDeletionInASwappedDirectory(t *testing.T) {
 		}
 		return nil
 	}
-	must(t, x.Close())
-	x.open()
+	x.reopen()
 	x.write("other/else", "another\n")
 	var last checkpoint.TrashID
 	deleted, refused := 0, 0
@@ -1048,9 +998,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 		for _, by := range []string{"id", "undo", "turn"} {
 			t.Run(c.name+" by "+by, func(t *testing.T) {
 				x := grow(t, func(fs *config.FS) { small(fs); fs.Checkpoint.Exclude = []string{"*.env"} })
-				call := x.call("s")
-				call.Turn = "t1"
-				call.BeginTurn(ctx)
+				call := x.turn("s", "t1")
 				id := x.put("s", c.file, c.made)
 				content := c.made
 				if c.outside != "" {
@@ -1088,51 +1036,39 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				if err != nil || len(done.Moved) != 1 || len(done.Trashed) != 1 || done.Done.Skipped != "" {
 					t.Fatalf("restored %+v %v", done, err)
 				}
-				if _, err := os.Lstat(x.ws + "/d"); err == nil {
-					t.Error("the directory that was made for it is still there")
-				}
+				x.has("d", "-")
 				if files, _ := x.trashed(); len(files) != 1 {
 					t.Fatalf("in the trash: %v", files)
 				}
 				if by == "turn" {
-					if _, err := call.Untrash(ctx, done.Trashed[0].ID, false); err != nil {
-						t.Fatal(err)
-					}
-				} else if _, err := call.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
+					must(t, errOf(call.Untrash(ctx, done.Trashed[0].ID, false)))
+				} else {
+					must(t, errOf(call.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 				}
 				x.has(c.file, content)
 				if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
 					t.Fatal(err)
 				}
 				x.has(c.file, "-")
-				if _, err := call.Redo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(call.Redo(ctx, engine.RestoreOptions{})))
 				x.has(c.file, content)
 			})
 		}
 	}
 }
 
-// What came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
+// A file that came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
 func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 	for _, outside := range []bool{false, true} {
 		x := grow(t, small)
-		c := x.call("s")
-		c.Turn = "t1"
-		c.BeginTurn(ctx)
+		c := x.turn("s", "t1")
 		big := strings.Repeat("b", 500)
 		x.put("s", "n0/k/g", big)
 		rewind := func() (*engine.Restored, error) {
 			return c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
 		}
-		if _, err := rewind(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(rewind()))
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		x.has("n0/k/g", big)
 		if outside {
 			x.write("n0/k/g", big+"!")
@@ -1152,24 +1088,16 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 // A redo takes the directories that were made for what it parks, as the restore did that it repeats.
 func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
 	x := grow(t, small)
-	c := x.call("s")
-	c.Turn = "t1"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t1")
 	x.put("s", "n0/k/g", strings.Repeat("b", 500))
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
 	for range 2 {
 		if now := x.looks(); strings.Contains(now, "/n0") {
 			t.Fatalf("left behind:\n%s", now)
 		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		x.has("n0/k/g", strings.Repeat("b", 500))
-		if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 	}
 }
 
@@ -1200,9 +1128,7 @@ func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 	}
 	x.has("g", strings.Repeat("b\n", 200))
 	for _, name := range []string{"g", "a"} { // the making of g, by which what it is now is parked, and then that of a
-		if _, err := c.Undo(ctx, skip); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, skip)))
 		x.has(name, "-")
 	}
 }
@@ -1233,9 +1159,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
-	if _, err := x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{})))
 	if _, err := x.restore(mine, ""); err != nil {
 		t.Errorf("and after it went to the trash: %v", err)
 	}
@@ -1247,17 +1171,13 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 	x := grow(t, small)
 	id := x.put("s", "made/deep/f", "f\n")
 	done, err := x.restore(id, engine.OnConflictRefuse)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if done, err = x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictRefuse); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
 		op, err := x.call("s").Checkpoint(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dirs := 0
 		for _, c := range op.Changes {
 			if c.After.Kind != checkpoint.Dir {
@@ -1274,7 +1194,7 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 	}
 }
 
-// What an imported call left behind nobody recorded, nor where it was purged: there is nothing to merge by, which is a conflict, and neither "nothing
+// Nobody recorded the outcome of an imported call, nor is there one after a purge: there is nothing to merge by, which is a conflict, and neither "nothing
 // had to be changed" nor an error.
 func TestMergeByWhatIsNotKnown(t *testing.T) {
 	for _, purge := range []bool{false, true} {
@@ -1287,8 +1207,7 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 		var id checkpoint.ID
 		if purge {
 			id = x.put("s", "f", edited)
-			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})
-			must(t, err)
+			must(t, errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})))
 		} else {
 			st := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(old)), Hash: engine.HashOf([]byte(old))}
 			saved, err := db.Save(ctx, checkpoint.Op{Kind: checkpoint.KindImport, Principal: c.Principal, Session: c.Session,
@@ -1312,9 +1231,7 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 				t.Errorf("what it became is not there to be shown: %+v %+v %v", files, left, err)
 			}
 		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
 		x.has("f", old)
 	}
 }

@@ -34,33 +34,27 @@ func TestParked(t *testing.T) {
 	x.write("t/big.bin", big)
 	x.write("t/sub/b.txt", "b\n")
 	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("b.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/sub", 0o700)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	old := time.Unix(1e9, 5)
-	if err := os.Chtimes(x.ws+"/t/sub/b.txt", old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(x.ws+"/t/sub/b.txt", old, old))
 	before := x.looks()
 	same := func() {
 		t.Helper()
-		if now := x.looks(); now != before {
-			t.Fatalf("came back as\n%s\nand was\n%s", now, before)
-		}
+		x.same("came back as", before)
 		if i, err := os.Stat(x.ws + "/t/sub/b.txt"); err != nil || !i.ModTime().Equal(old) {
 			t.Errorf("its time is %v %v", i.ModTime(), err)
 		}
 	}
 	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
-		inode := inodeOf(t, path)
+		object := inode(t, path)
 		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: true})
 		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
 			t.Fatalf("%s: %+v %v", path, done, err)
 		}
 		e := done.Trashed[0]
 		files, info := x.trashed()
-		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inodeOf(t, files[0]) != inode {
+		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inode(t, files[0]) != object {
 			t.Fatalf("%s: %+v, in the trash %v %v", path, e, files, info)
 		}
 		if i, err := os.Stat(filepath.Dir(filepath.Dir(files[0]))); err != nil || i.Mode().Perm() != 0o700 {
@@ -74,11 +68,9 @@ func TestParked(t *testing.T) {
 		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
 			t.Fatalf("listed %+v %v", page, err)
 		}
-		if _, err := x.call("another session").Untrash(ctx, e.ID, false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.call("another session").Untrash(ctx, e.ID, false)))
 		same()
-		if files, info := x.trashed(); files != nil || info != nil || inodeOf(t, path) != inode {
+		if files, info := x.trashed(); files != nil || info != nil || inode(t, path) != object {
 			t.Errorf("left in the trash: %v %v", files, info)
 		}
 		if _, err := x.call("s").Untrash(ctx, e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
@@ -87,24 +79,14 @@ func TestParked(t *testing.T) {
 	}
 	for range 2 { // the history knows it too, again and again
 		c := x.call("z")
-		if _, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
 		for range 2 {
-			if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 			same()
-			if _, err := c.Redo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.Lstat(x.ws + "/t"); err == nil {
-				t.Fatal("redone, and still there")
-			}
+			must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
+			x.has("t", "-")
 		}
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 		same()
 	}
 	if files, info := x.trashed(); files != nil || info != nil {
@@ -112,35 +94,17 @@ func TestParked(t *testing.T) {
 	}
 }
 
-func inodeOf(t *testing.T, path string) uint64 {
-	t.Helper()
-	i, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i.Sys().(*syscall.Stat_t).Ino
-}
-
 // What is in the way stays, what is denied is neither moved nor brought back to, and a tree is taken back with what was changed in it, step by step.
 func TestParkedRefusals(t *testing.T) {
 	x := grow(t, small)
 	big := x.write("t/big.bin", strings.Repeat("b", 101))
 	a := x.write("t/a.txt", "a\n")
-	c := x.call("s")
-	c.Turn = "one"
-	c.BeginTurn(ctx)
-	edit := engine.Files{Paths: []string{a}, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		return nil
-	}}
+	c := x.turn("s", "one")
+	edit := engine.Files{Paths: []string{a}, Next: holding("new\n")}
 	old := x.looks()
-	if _, err := c.ChangeFiles(ctx, edit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.ChangeFiles(ctx, edit)))
 	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Turn = "two" // what is in the trash was not changed from outside
 	c.BeginTurn(ctx)
 	x.write("t/other.txt", "somebody's\n")
@@ -150,20 +114,13 @@ func TestParkedRefusals(t *testing.T) {
 	if _, err := c.Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Errorf("undone over something that is there: %v", err)
 	}
-	if err := os.RemoveAll(x.ws + "/t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(x.ws+"/t"))
 	for range 2 { // the deletion, then the edit
-		if _, err := c.Undo(ctx, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
 	}
-	if now := x.looks(); now != old {
-		t.Errorf("undone:\n%s\nwas\n%s", now, old)
-	}
-	x.Close()
+	x.same("undone", old)
 	x.deny = big
-	x.open()
+	x.reopen()
 	x.write("u/secret.txt", "s\n")
 	for _, dir := range []string{"/t", "/u"} { // one would be parked, one goes path by path
 		x.Close()
@@ -176,35 +133,30 @@ func TestParkedRefusals(t *testing.T) {
 			t.Errorf("a tree with something denied in it went: %v\n%s\nwas\n%s", err, x.looks(), whole)
 		}
 	}
-	x.Close()
 	x.deny = ""
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if done, err = c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
 		t.Fatal(err)
 	}
-	x.Close()
 	x.deny = x.ws + "/t"
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
-	x.Close()
 	x.deny = ""
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	// Another thing in its place is not what was parked.
 	files, _ := x.trashed()
-	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)))
 	if _, err := c.Untrash(ctx, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
 		t.Errorf("a planted tree came back: %v", err)
 	}
 }
 
-// What has expired goes, with directories that nobody may enter, and not what its links lead to.
+// An entry of the trash that has expired goes, with directories that nobody may enter, and not what its links lead to.
 func TestParkedExpires(t *testing.T) {
 	x := grow(t, small)
 	kept := x.write("kept.txt", "k\n")
@@ -216,22 +168,14 @@ func TestParkedExpires(t *testing.T) {
 	x.write(deep+"/f.txt", "f\n")
 	x.write("t/shut/f.txt", "f\n")
 	for _, err := range []error{os.Symlink(kept, x.ws+"/t/link"), os.Symlink(x.ws, x.ws+"/t/dirlink"), os.Chmod(x.ws+"/t/shut", 0o500)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	done, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.Close()
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed))
 	if files, info := x.trashed(); files != nil || info != nil {
 		t.Errorf("still there: %v %v", files, info)
 	}
@@ -249,7 +193,7 @@ func TestParkedExpires(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
+// A fault at the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
 // and the trash says which; where everything goes wrong from the N-th call on, after the next start.
 func TestFaultAtEveryCallOfAParking(t *testing.T) {
 	t.Parallel()
@@ -264,22 +208,17 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 			present := bare(x.looks())
 			steps := []func() error{
 				func() error {
-					_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-					return err
+					return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
 				},
-				func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err },
+				func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) },
 			}
-			if err := errors.Join(steps[0](), steps[1]()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(steps[0](), steps[1]()))
 			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
 			here := func(what string) bool {
 				t.Helper()
 				now := bare(x.looks())
 				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var files []string
 				all, _ := x.trashed()
 				for _, f := range all {
@@ -300,7 +239,8 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 				return false
 			}
 			for step := range 2 {
-				for n := int64(1); ; n++ {
+				stride := cmp.Or(*every, 5)
+				for n := first(stride); ; n += stride {
 					if there := here("before"); there != (step == 0) { // it went through in spite of the fault
 						if err := steps[1-step](); err != nil {
 							t.Fatalf("going back: %v", err)
@@ -308,17 +248,14 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 					}
 					call, err := system.fail(n, bad, steps[step])
 					if call == "" {
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						break
 					}
 					cells++
 					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
 					if left := x.halfWay(); left != nil {
 						again++
-						x.Close()
-						x.open()
+						x.reopen()
 					}
 					if left := x.halfWay(); left != nil {
 						t.Fatalf("%s: marks are left", what)
@@ -340,19 +277,16 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 	system := callsOf(x)
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	for _, c := range []struct {
 		step func() error
 		gone string // what the move takes away
 	}{
 		{func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
 		}, x.ws + "/t"},
-		{func() error { _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*"},
+		{func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) }, x.data + "/.moltis-trash-*/files/*"},
 	} {
 		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
 		hook := func(string) *guardfs.Fault {
@@ -365,12 +299,8 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		err := c.step()
-		system.hook.Store(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		err := system.meet(hook, c.step)
+		must(t, err)
 		if there, _ := filepath.Glob(c.gone); there != nil {
 			t.Fatalf("it did not move: %v", there)
 		}
@@ -389,26 +319,20 @@ func TestParkedTwice(t *testing.T) {
 		x.write("t/big.bin", strings.Repeat("b", 101))
 		x.write("t/"+name, "")
 		done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids = append(ids, done.Checkpoint)
 	}
 	for i, name := range []string{"one", "two"} {
 		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
 		done, err := c.Restore(ctx, in, engine.RestoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
 			t.Errorf("over the other one: %v", err)
 		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 	}
 }
 
@@ -427,9 +351,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 	if kept {
 		x.put("z", dir+"/kept", "k\n")
 	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has(dir+"/f", "-")
 }
 
@@ -444,7 +366,7 @@ func (x *tree) isBack(what, dir string) {
 	}
 }
 
-// Whoever waits to bring something back may find that its directory is there by now, made by somebody else, or that another has brought it back: then
+// A call that waits to bring something back may find that its directory is there by now, made by somebody else, or that another has brought it back: then
 // nothing is left to do, and the trash does not have it again.
 func TestParkedComesBackMeanwhile(t *testing.T) {
 	for _, kept := range []bool{true, false} {
@@ -454,9 +376,7 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			cfg := x.cfg
 			cfg.RequireApproval = true
 			other, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer other.Close()
 			c := x.call("s")
 			c.Approver = meanwhile(func() {
@@ -472,20 +392,16 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			}
 			x.isBack("redone", "big")
 			for range 2 { // the history has it once
-				if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 				x.has("big/f", "-")
-				if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 				x.isBack("and again", "big")
 			}
 		}
 	}
 }
 
-// Whichever system call its directory appears before: what was parked comes back, or stays in the trash and comes back the next time.
+// The directory of a parked file appears before any one system call: the file comes back, or stays in the trash and comes back the next time.
 func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	t.Parallel()
 	x := grow(t, small)
@@ -500,9 +416,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&hook)
-		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-		system.hook.Store(nil)
+		err := system.meet(hook, func() error { return errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})) })
 		if err != nil {
 			refused++
 			x.has("big/f", "-")
@@ -511,9 +425,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 			}
 		}
 		x.isBack("redone", "big")
-		if err := os.RemoveAll(x.ws + "/big"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(x.ws+"/big"))
 		if reached = n; calls.Load() < n {
 			break
 		}
@@ -521,7 +433,7 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	t.Logf("%d calls, %d refused", reached, refused)
 }
 
-// What is moved to the trash from the lower layer of an overlay file system becomes another object by that, and is known there all the same.
+// An object that moves to the trash from the lower layer of an overlay file system becomes another object by that, and is known there all the same.
 func TestParkedFromTheLowerLayer(t *testing.T) {
 	for _, options := range []string{"", ",redirect_dir=on"} {
 		x := grow(t, small)
@@ -534,18 +446,12 @@ func TestParkedFromTheLowerLayer(t *testing.T) {
 		big := strings.Repeat("b", 101)
 		at := x.ws + "/ov"
 		for _, d := range []string{at, upper + "/up", upper + "/work", lower + "/w", lower + "/w/tree"} {
-			if err := os.Mkdir(d, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(d, 0o700))
 		}
 		for _, f := range []string{"big", "tree/big"} {
-			if err := os.WriteFile(lower+"/w/"+f, []byte(big), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(lower+"/w/"+f, []byte(big), 0o600))
 		}
-		if err := os.Link(lower+"/w/big", lower+"/w/second"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Link(lower+"/w/big", lower+"/w/second"))
 		if err := unix.Mount("overlay", at, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"+options); err != nil {
 			t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
 		}
@@ -571,7 +477,7 @@ func TestParkedFromTheLowerLayer(t *testing.T) {
 	}
 }
 
-// What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
+// A thing that others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
 func TestOtherThingInTheParkedPlace(t *testing.T) {
 	t.Parallel()
 	makes := map[string]func(path string) error{
@@ -625,11 +531,9 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				t.Fatalf("%s for %s, forced: %v", what, of, err)
 			}
 			for range 2 {
-				_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-				must(t, err)
+				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 				untouched("undone")
-				_, err = x.call("s").Redo(ctx, engine.RestoreOptions{})
-				must(t, err)
+				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 				if _, err := os.Lstat(place); err == nil {
 					t.Fatalf("%s for %s stays", what, of)
 				}
@@ -638,14 +542,13 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 	}
 }
 
-// What is as it was is back already, also when a directory was worked in meanwhile.
+// A tree that is as it was is back already, also when a directory was worked in meanwhile.
 func TestBackAlready(t *testing.T) {
 	x := grow(t, small)
 	x.write("d/big", strings.Repeat("b", 101))
 	del, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
 	must(t, err)
-	_, err = x.call("s").Untrash(ctx, del.Trashed[0].ID, false)
-	must(t, err)
+	must(t, errOf(x.call("s").Untrash(ctx, del.Trashed[0].ID, false)))
 	testdir.Tick(t)
 	x.puts("t", "d/new", "x\n")
 	done, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
@@ -653,24 +556,20 @@ func TestBackAlready(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 	for range 2 {
-		_, err = x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
-	if _, err := os.Lstat(x.ws + "/d"); err == nil {
-		t.Error("undone, and still there")
-	}
+	x.has("d", "-")
 }
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedTrade(t *testing.T) {
 	const parked = 12
-	faultsOfATrade(t, cmp.Or(*every, 36), parked, func(x *tree, system *calls) {
+	faultsOfATrade(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
 		openFiles(t, true, 78)
 		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
 			t.Fatalf("only %d were parked", closed)
 		}
-		_, err := x.call("s").Redo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
 	})
 }
 
@@ -680,9 +579,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 	for _, inTheWay := range []bool{true, false} {
 		x := grow(t, nil)
 		system := callsOf(x)
-		c := x.call("s")
-		c.Turn = "t"
-		c.BeginTurn(ctx)
+		x.turn("s", "t")
 		for i := range 30 {
 			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
 		}
@@ -704,15 +601,11 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 			}
 			return nil
 		}
-		system.hook.Store(&full)
-		_, err = x.call("s").Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-		system.hook.Store(nil)
+		err = system.meet(full, func() error { return errOf(x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictForce)) })
 		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
 			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
 		}
-		if left := x.halfWay(); left != nil {
-			t.Errorf("marks are left: %v", left)
-		}
+		x.settled()
 	}
 }
 
@@ -732,8 +625,7 @@ func (x *tree) closedDuring(system *calls, step func(*engine.Call, context.Conte
 	}
 	system.hook.Store(&look)
 	defer system.hook.Store(nil)
-	_, err := step(x.call("s"), ctx, engine.RestoreOptions{})
-	must(x.t, err)
+	must(x.t, errOf(step(x.call("s"), ctx, engine.RestoreOptions{})))
 	return most
 }
 
@@ -778,16 +670,13 @@ func TestTreesOfALowerLayer(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"delete": func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
 		},
 		"delete an empty one": func() error {
-			_, err := x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{})
-			return err
+			return errOf(x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{}))
 		},
 		"move": func() error {
-			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
-			return err
+			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"}))
 		},
 	} {
 		if err := do(); err != nil {
@@ -803,7 +692,6 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || looks() != now {
 			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
 		}
-		_, err := x.call("s").Undo(ctx, engine.RestoreOptions{})
-		must(t, err)
+		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
 }

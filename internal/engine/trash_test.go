@@ -63,14 +63,10 @@ func grow(t testing.TB, change func(*config.FS)) *tree {
 func growIn(t testing.TB, dir string, change func(*config.FS)) *tree {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &tree{t: t, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS}
 	for _, d := range []string{x.ws, x.data} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d, 0o700))
 	}
 	x.cfg.RequireApproval, x.cfg.CheckpointBeforeMutation = false, true
 	if change != nil {
@@ -87,12 +83,17 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 func (x *tree) open() {
 	x.t.Helper()
 	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(cmp.Or(x.root, x.ws), x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	if x.Engine = e; x.calls != nil {
 		e.AtHome()
 	}
+}
+
+// reopen is the next start.
+func (x *tree) reopen() {
+	x.t.Helper()
+	must(x.t, x.Close())
+	x.open()
 }
 
 // open2 is another engine over the tree, which may touch root only.
@@ -110,38 +111,52 @@ func (x *tree) call(session string) *engine.Call {
 	return x.Begin(&engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"})
 }
 
+// turn is a call with which a turn of the session begins.
+func (x *tree) turn(session, turn string) *engine.Call {
+	c := x.call(session)
+	c.Turn = turn
+	c.BeginTurn(ctx)
+	return c
+}
+
 func (x *tree) write(name, content string) string {
 	x.t.Helper()
 	path := x.ws + "/" + name
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		x.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, os.MkdirAll(filepath.Dir(path), 0o750))
+	must(x.t, os.WriteFile(path, []byte(content), 0o640))
 	return path
 }
 
 // put writes a file by way of the engine and returns its checkpoint.
 func (x *tree) put(session, name, content string) checkpoint.ID {
 	x.t.Helper()
-	done, err := x.call(session).ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	done, err := x.call(session).ChangeFiles(ctx, x.becomes(content, name))
+	must(x.t, err)
 	return checkpoint.ID(done.Checkpoint)
+}
+
+// holding is a Files.Next that gives each file the content.
+func holding(content string) func([]*engine.Target) error {
+	return func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		}
+		return nil
+	}
+}
+
+// gone is a Files.Next that removes each file.
+func gone(ts []*engine.Target) error {
+	for _, t := range ts {
+		t.After = engine.After{Kind: guardfs.KindAbsent}
+	}
+	return nil
 }
 
 // unput removes a file as a restore does: the store has what it was.
 func (x *tree) unput(c *engine.Call, name string) checkpoint.ID {
 	x.t.Helper()
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindAbsent}
-		return nil
-	}})
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: gone})
 	must(x.t, err)
 	return checkpoint.ID(done.Checkpoint)
 }
@@ -173,10 +188,16 @@ func (x *tree) looks() string {
 		out += "\n"
 		return nil
 	})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	return out
+}
+
+// same fails unless the tree looks as it did.
+func (x *tree) same(when, was string) {
+	x.t.Helper()
+	if now := x.looks(); now != was {
+		x.t.Fatalf("%s:\n%s\nwas\n%s", when, now, was)
+	}
 }
 
 func rewindTo(turn string) checkpoint.Restore { return checkpoint.Restore{Turn: turn} }
@@ -191,9 +212,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 	x.write("t/sub/empty.txt", "")
 	x.write("keep.txt", "k\n")
 	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("a.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/a.txt", 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	before := x.looks()
 	for _, c := range []struct {
@@ -231,18 +250,12 @@ func TestDeleteAndUntrash(t *testing.T) {
 		}
 	}
 	// The history knows it too: the deletion is a change like any other.
-	if _, err := x.call("z").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("z").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
 	if _, err := x.call("z").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != before {
 		t.Fatalf("undone: %v\n%s\nwas\n%s", err, x.looks(), before)
 	}
-	if _, err := x.call("z").Redo(ctx, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(x.ws + "/t"); err == nil {
-		t.Errorf("redone, and still there:\n%s", x.looks())
-	}
+	must(t, errOf(x.call("z").Redo(ctx, engine.RestoreOptions{})))
+	x.has("t", "-")
 }
 
 // What is in the way stays, what the store can't hold is parked, and what is denied is neither deleted nor brought back.
@@ -251,9 +264,7 @@ func TestTrashRefusals(t *testing.T) {
 	a := x.write("a.txt", "a\n")
 	d := x.write("d/f.txt", "f\n")
 	done, err := x.call("s").Delete(ctx, a, engine.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.write("a.txt", "somebody's\n")
 	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
@@ -268,21 +279,14 @@ func TestTrashRefusals(t *testing.T) {
 			if done, err := x.call("s").Delete(ctx, victim, engine.DeleteOptions{Recursive: true}); err != nil || len(done.Trashed) != 1 || done.Trashed[0].Parked == "" {
 				t.Errorf("%s: %+v %v", victim, done, err)
 			}
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
-				t.Error(err)
-			}
+			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 		}
-		if err := os.Remove(p); err != nil {
-			t.Error(err)
-		}
+		must(t, os.Remove(p))
 	}
-	if now := x.looks(); now != before {
-		t.Errorf("not as it was:\n%s\nwas\n%s", now, before)
-	}
+	x.same("not as it was", before)
 	os.Remove(a)
-	x.Close()
 	x.deny = a
-	x.open()
+	x.reopen()
 	if _, err := x.call("s").Untrash(ctx, done.Trashed[0].ID, false); err == nil {
 		t.Error("came back to a path that is denied by now")
 	}
@@ -297,29 +301,20 @@ func TestTimes(t *testing.T) {
 	old := time.Unix(1e9, 7)
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
 	for _, p := range []string{a, b} {
-		if err := os.Chtimes(p, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(p, old, old))
 	}
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "t")
 	change := func(content string) {
 		t.Helper()
-		_, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
+		must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
 			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	for _, keep := range []bool{false, true} {
 		change("new\n")
-		if _, err := c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep})))
 		i, err := os.Stat(a)
 		if err != nil || i.ModTime().Equal(old) != keep {
 			t.Errorf("keep %v: it is of %v %v", keep, i.ModTime(), err)
@@ -335,22 +330,12 @@ func TestTimes(t *testing.T) {
 func TestDeniedByNow(t *testing.T) {
 	x := grow(t, nil)
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := x.turn("s", "t")
+	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{a, b}, Next: holding("new\n")})
+	must(t, err)
 	changed := x.looks()
-	x.Close()
 	x.deny = b
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)},
 		engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err == nil || x.looks() != changed {
@@ -394,20 +379,14 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	x.write("d/big", big)
 	x.write("o", "o\n")
 	old := x.looks()
-	c := x.call("s")
-	c.Turn = "one"
-	c.BeginTurn(ctx)
+	c := x.turn("s", "one")
 	change := func(name, content string) {
 		t.Helper()
-		files := x.becomes(content, name)
-		files.Parents = true
-		_, err := c.ChangeFiles(ctx, files)
-		must(t, err)
+		must(t, errOf(c.ChangeFiles(ctx, x.becomes(content, name))))
 	}
 	remove := func() {
 		t.Helper()
-		_, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
-		must(t, err)
+		must(t, errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})))
 	}
 	change("d/f", "new\n")
 	change("o", "new\n")
@@ -441,7 +420,7 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	if !engine.PartTaken.In(err) || !slices.Equal(part.Back, []string{x.ws + "/d"}) || len(part.Checkpoints) != 1 || !engine.Conflicts.In(part.Err) {
 		t.Fatalf("%v %+v", err, part)
 	}
-	x.reads("d/f", "somebody's\n")
+	x.has("d/f", "somebody's\n")
 	x.write("d/f", "new\n")
 	if _, err := c.Restore(ctx, rewindTo("two"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 		t.Errorf("it goes on: %v\n%s", err, x.looks())

@@ -112,7 +112,7 @@ func TestReadBytes(t *testing.T) {
 	}
 }
 
-// What a window showed is not the whole file: where files must be read, it may not be overwritten.
+// A window is not the whole file: where files must be read, it may not be overwritten.
 func TestWindowIsNoWholeRead(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
 	path := x.write("f", "one\ntwo\n")
@@ -121,27 +121,23 @@ func TestWindowIsNoWholeRead(t *testing.T) {
 		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, 1, 9) },
 		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, -1, 9) },
 	} {
-		if _, err := x.window(path, look); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(x.window(path, look)))
 		_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: "new\ntext\n"})
 		if want := i < 2; engine.PartUnread.In(err) != want || !want && err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	x.reads("f", "new\ntext\n")
+	x.has("f", "new\ntext\n")
 }
 
 // hashOf is the hash that a window into a large file comes with.
 func (x *tree) hashOf(path string) string {
 	x.t.Helper()
 	var hash string
-	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
+	must(x.t, errOf(x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
 		hash, err = s.Hash(ctx)
 		return nil, nil, err
-	}); err != nil {
-		x.t.Fatal(err)
-	}
+	})))
 	return hash
 }
 
@@ -154,9 +150,7 @@ func TestRememberedHashIsExact(t *testing.T) {
 	right := func(what string) {
 		t.Helper()
 		now, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 {
 			if got := x.hashOf(path); got != engine.HashOf(now) {
 				t.Errorf("%s: an old hash", what)
@@ -165,15 +159,11 @@ func TestRememberedHashIsExact(t *testing.T) {
 	}
 	right("just written")
 	writer, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer writer.Close()
 	put := func(b byte) {
 		i, _ := os.Stat(path)
-		if _, err := writer.WriteAt([]byte{b}, 5); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(writer.WriteAt([]byte{b}, 5)))
 		if err := os.Chtimes(path, i.ModTime(), i.ModTime()); err != nil { // whoever hides it
 			t.Fatal(err)
 		}
@@ -198,9 +188,7 @@ func TestRememberedHashIsExact(t *testing.T) {
 	put('y')
 	right("changed after it was remembered")
 	t.Logf("%d hashes were remembered", stored)
-	if err := errors.Join(os.Rename(path, path+"2"), os.WriteFile(path, content, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Rename(path, path+"2"), os.WriteFile(path, content, 0o600)))
 	right("another file of the name")
 }
 
@@ -252,9 +240,7 @@ func under(t *testing.T, change func(*config.FS)) *engine.Engine {
 	cfg.Tools.FS.RequireApproval = false
 	change(&cfg.Tools.FS)
 	e, err := engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
 }
@@ -289,9 +275,7 @@ func TestStat(t *testing.T) {
 		os.Symlink("d", x.ws+"/dl"), os.Symlink("loop", x.ws+"/loop"), os.Symlink(x.ws+"/../data", x.ws+"/out"),
 		os.WriteFile(x.ws+"/.env", nil, 0o600), os.Symlink(".env", x.ws+"/env"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	e := under(t, func(fs *config.FS) { fs.AllowPaths, fs.DenyPaths = []string{x.ws + "/**"}, []string{"**/.env"} })
 	for _, c := range []struct {
@@ -367,9 +351,7 @@ func TestList(t *testing.T) {
 	for _, name := range []string{"b", ".hidden", "d/f", ".env", "way/allowed/f", "way/shut/f", "shut/f"} {
 		x.write(name, name)
 	}
-	if err := errors.Join(os.Symlink("d", x.ws+"/link"), os.Symlink("none", x.ws+"/dangling"), os.Mkdir(x.ws+"/empty", 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink("d", x.ws+"/link"), os.Symlink("none", x.ws+"/dangling"), os.Mkdir(x.ws+"/empty", 0o700)))
 	open := under(t, func(fs *config.FS) {
 		fs.AllowPaths, fs.DenyPaths = []string{x.ws + "/**"}, []string{"**/.env", x.ws + "/shut"}
 	})
@@ -427,9 +409,7 @@ func TestSearchIsOneCall(t *testing.T) {
 	x.write("a.go", "needle\n")
 	x.write("d/b.txt", "hay\nneedle\n")
 	m, err := match.Compile("needle", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Mode: grep.Content})
 	if err != nil || len(r.Rows) != 2 {
 		t.Errorf("%+v %v", r, err)

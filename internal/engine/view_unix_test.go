@@ -89,7 +89,7 @@ func TestListTree(t *testing.T) {
 	}
 }
 
-// Who has enough ends it, and a tree that is deeper than descriptors go is cut and told.
+// A caller who has enough ends a listing, and a tree that is deeper than descriptors go is cut and told.
 func TestListTreeEnds(t *testing.T) {
 	t.Parallel()
 	x := grow(t, nil)
@@ -216,15 +216,14 @@ func TestMkdirUndoneInUse(t *testing.T) {
 	}
 }
 
-// What a person is asked about is what is made, and somebody else who makes it meanwhile is met.
+// A directory is made as a person was asked about it, and somebody else who makes it meanwhile is met.
 func TestMkdirIsApproved(t *testing.T) {
 	t.Parallel()
 	x, a := asking(t)
 	c := x.call("s")
 	c.Approver = a
 	args := engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}}
-	_, err := c.Mkdir(ctx, args)
-	must(t, err)
+	must(t, errOf(c.Mkdir(ctx, args)))
 	paths, summary, _ := a.last(x)
 	if want := "make directory a/b; creates 2 directories: a, a/b"; summary != want || !slices.Equal(paths, []string{"a", "a/b"}) {
 		t.Errorf("asked %q about %q", summary, paths)

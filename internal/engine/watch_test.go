@@ -47,9 +47,7 @@ func watchingAs(t *testing.T, recursive, loosely bool, prepare func(x *tree)) *w
 		v.w.Close()
 		t.Skip("SKIPPED: what happens is told by halves, and late, on this system")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { v.w.Close() })
 	return v
 }
@@ -86,9 +84,7 @@ func (v *watched) tells(what string, want ...string) {
 
 func (v *watched) do(errs ...error) {
 	v.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, errors.Join(errs...))
 }
 
 func TestWatch(t *testing.T) {
@@ -97,9 +93,7 @@ func TestWatch(t *testing.T) {
 		x.write("d/in/deep", "")
 		x.write("secrets/s", "")
 		x.write("../outside/o", "")
-		if err := os.Symlink("../outside", x.ws+"/link"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink("../outside", x.ws+"/link"))
 	})
 	at := func(name string) string { return v.ws + "/" + name }
 	v.tells("nothing yet")
@@ -133,8 +127,7 @@ func TestWatch(t *testing.T) {
 	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
 	move := func(from, to string) error {
 		return through(v.e, func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
-			return err
+			return errOf(c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)}))
 		})
 	}
 	v.do(move("e/in", "in"))
@@ -155,7 +148,7 @@ func TestWatch(t *testing.T) {
 	v.tells("all of it", "delete back/deep", "delete back")
 }
 
-// What any system tells: names that come and go, also in directories that come, and nothing that is
+// A watch on any system tells names that come and go, also in directories that come, and nothing that is
 // denied.
 func TestWatchAnywhere(t *testing.T) {
 	v := watchingAs(t, true, true, func(x *tree) { x.write("d/f", ""); x.write("secrets/s", "") })
@@ -195,22 +188,17 @@ func TestWatchAnywhere(t *testing.T) {
 // A change of ours is one event of the path, though names are exchanged for it.
 func TestWatchOwnChanges(t *testing.T) {
 	v := watching(t, true, func(x *tree) { x.write("f", "one\n") })
-	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+	must(t, through(v.e, func(ctx context.Context, c *engine.Call) error {
 		_, _, err := c.Edit(ctx, engine.EditArgs{
 			Path: v.ws + "/f", Edits: []edit.Edit{{Old: "one", New: "two"}},
 			Refuse: func(*engine.Target, error) error { return nil },
 		})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	v.tells("an edit", "modify f")
-	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
-		_, err := c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, through(v.e, func(ctx context.Context, c *engine.Call) error {
+		return errOf(c.Create(ctx, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true}))
+	}))
 	got := v.told()
 	for _, want := range []string{"create d", "create d/new"} {
 		if !strings.Contains(strings.Join(got, ","), want) {
@@ -234,7 +222,7 @@ func TestWatchOneDirectory(t *testing.T) {
 	v.tells("a directory", "create new")
 }
 
-// However fast directories come, nothing in them is missed.
+// Nothing is missed in directories that come fast.
 func TestWatchFreshDirectories(t *testing.T) {
 	v := watching(t, true, nil)
 	const dirs, files = 60, 50
@@ -276,7 +264,7 @@ func TestWatchFreshDirectories(t *testing.T) {
 	}
 }
 
-// What the system's queue does not hold is told as lost, and watching goes on, in what came meanwhile too.
+// An event that the system's queue does not hold is told as lost, and watching goes on, in what came meanwhile too.
 func TestWatchOverflow(t *testing.T) {
 	v := watching(t, true, nil)
 	most, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -349,8 +337,8 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// However a watched tree grows, a principal watches no more directories than its part, which is told, and another finds some.
-// Whatever is watched no more is room again.
+// A watched tree may grow: its principal watches no more directories than its part, which is told, and another finds some.
+// A directory that is watched no more is room again.
 func TestWatchedDirectoriesAreShared(t *testing.T) {
 	free, back := engine.Watched(20)
 	defer back()

@@ -34,7 +34,7 @@ func TestCreate(t *testing.T) {
 	if err != nil || done.Checkpoint == "" || len(done.Made) != 1 {
 		t.Errorf("%+v %v", done, err)
 	}
-	x.reads("d/f", "one\n")
+	x.has("d/f", "one\n")
 	for _, there := range []string{"d/f", "d"} {
 		if _, err := x.call("s").Create(ctx, x.ws+"/"+there, []byte("two\n"), engine.Rules{}); err == nil {
 			t.Errorf("%s was made over what is there", there)
@@ -54,22 +54,17 @@ func TestAppend(t *testing.T) {
 	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{Parents: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(x.call("s").Create(ctx, path, []byte("one\n"), engine.Rules{})))
 	x.write("f", "one\nothers\n")
-	if _, err := x.call("s").Append(ctx, path, []byte{0xff, '\n'}, engine.Rules{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("f", "one\nothers\n\xff\n")
+	must(t, errOf(x.call("s").Append(ctx, path, []byte{0xff, '\n'}, engine.Rules{})))
+	x.has("f", "one\nothers\n\xff\n")
 	x.cfg.MustReadBeforeWrite = true
-	x.Close()
-	x.open()
+	x.reopen()
 	x.write("f", "two\n")
 	if _, err := x.call("s").Append(ctx, path, []byte("x"), engine.Rules{}); !engine.Modified.In(err) {
 		t.Errorf("%v", err)
 	}
-	x.reads("f", "two\n")
+	x.has("f", "two\n")
 }
 
 // Every dialect has the guards against accidents.
@@ -95,11 +90,9 @@ func TestGuards(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	x.reads("f", "a\nb\nc\nd\n")
-	if err := write("", true); err != nil {
-		t.Error(err)
-	}
-	x.reads("f", "")
+	x.has("f", "a\nb\nc\nd\n")
+	must(t, write("", true))
+	x.has("f", "")
 }
 
 // A plan is made anew where something moved while somebody was asked, and where nobody is, the change
@@ -113,12 +106,10 @@ func TestMakerRunsAgain(t *testing.T) {
 	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
 	}
-	x.reads("d/f", "two\n")
+	x.has("d/f", "two\n")
 	a.while = func() { _ = os.Chmod(path, 0o600) } // no other content
-	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); err != nil {
-		t.Error(err)
-	}
-	x.reads("d/f", "two\nx\n")
+	must(t, errOf(c.Append(ctx, path, []byte("x\n"), engine.Rules{})))
+	x.has("d/f", "two\nx\n")
 	if i, err := os.Stat(path); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("the mode of in between is lost: %v %v", i, err)
 	}
@@ -126,27 +117,32 @@ func TestMakerRunsAgain(t *testing.T) {
 	if _, err := c.Append(ctx, path, []byte("x\n"), engine.Rules{}); err == nil {
 		t.Error("written into a directory that was moved")
 	}
-	x.reads("e/f", "two\nx\n")
+	x.has("e/f", "two\nx\n")
 }
 
-// becomes is a mutation that gives each path the content.
+// becomes is a change that gives each file the content.
 func (x *tree) becomes(content string, names ...string) engine.Files {
-	m := engine.Files{Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		}
-		return nil
-	}}
+	m := engine.Files{Parents: true, Next: holding(content)}
 	for _, name := range names {
 		m.Paths = append(m.Paths, x.ws+"/"+name)
 	}
 	return m
 }
 
-func (x *tree) reads(name, want string) {
+// has fails unless the file holds content; "-" is absence.
+func (x *tree) has(name, content string) {
 	x.t.Helper()
-	if b, err := os.ReadFile(x.ws + "/" + name); err != nil || string(b) != want {
-		x.t.Errorf("%s holds %.40q, should %.40q: %v", name, b, want, err)
+	b, err := os.ReadFile(x.ws + "/" + name)
+	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
+		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
+	}
+}
+
+// settled fails where a change is open.
+func (x *tree) settled() {
+	x.t.Helper()
+	if left, err := x.HalfWay(context.Background()); left != nil || err != nil {
+		x.t.Errorf("open: %v %v", left, err)
 	}
 }
 
@@ -156,33 +152,27 @@ func TestForceLosesNothing(t *testing.T) {
 	x.write("a", "one\n")
 	c := x.call("s")
 	done, err := c.ChangeFiles(ctx, x.becomes("two\n", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
 	large := strings.Repeat("x", 101)
 	x.write("a", large)
 	if _, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !engine.WouldLose.In(err) {
 		t.Errorf("what nobody holds was overwritten: %v", err)
 	}
-	x.reads("a", large)
+	x.has("a", large)
 	// The plan looks first; should the file have grown since, the store says what it does not hold.
 	m := x.becomes("three\n", "a")
 	m.Whole, m.Checkpoint = true, true
 	if _, err := c.ChangeFiles(ctx, m); !engine.NotStored.In(err) || !strings.Contains(err.Error(), x.ws+"/a") {
 		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
 	}
-	x.reads("a", large)
+	x.has("a", large)
 	x.write("a", "small\n")
 	back, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.reads("a", "one\n")
-	if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	x.reads("a", "small\n")
+	must(t, err)
+	x.has("a", "one\n")
+	must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{})))
+	x.has("a", "small\n")
 }
 
 // Without checkpoint_before_mutation a change of one path goes without; one of several does not, because after a crash half-way nobody could
@@ -214,8 +204,8 @@ func TestNoChangeWithoutAStore(t *testing.T) {
 	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "a")); err == nil {
 		t.Error("an edit without its checkpoint")
 	}
-	x.reads("a", "old\n")
-	x.reads("b", "old\n")
+	x.has("a", "old\n")
+	x.has("b", "old\n")
 }
 
 // A checkpoint that the store could not take is no checkpoint: the file stays as it was, the very
@@ -237,7 +227,7 @@ func TestNoEditWithoutItsCheckpoint(t *testing.T) {
 	if serr != nil || rerr != nil || len(names) != 1 {
 		t.Errorf("%v is left, %v %v", names, serr, rerr)
 	}
-	if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
+	if x.has("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
 		t.Error("it is another file by now")
 	}
 }
@@ -250,32 +240,22 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 	c := x.call("s")
 	swap := func() {
 		t.Helper()
-		if err := errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")))
 	}
-	if err := os.MkdirAll(x.ws+"/a/empty", 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(x.ws+"/a/empty", 0o750))
+	must(t, errOf(c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true})))
 	swap()
 	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err == nil {
 		t.Error("a directory came back behind a link")
 	}
-	if _, err := os.Lstat(x.ws + "/other/empty"); err == nil {
-		t.Error("a directory was made behind a link")
-	}
+	x.has("other/empty", "-")
 }
 
 // externals counts what is on record as changed outside.
 func (x *tree) externals() (n int) {
 	x.t.Helper()
 	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	for _, c := range page.Checkpoints {
 		if c.Kind == checkpoint.KindExternal {
 			n++
@@ -288,9 +268,7 @@ func (x *tree) externals() (n int) {
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
 	c := x.call("s")
-	if _, err := c.ChangeFiles(ctx, x.becomes("0\n", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.ChangeFiles(ctx, x.becomes("0\n", "a"))))
 	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
 		x.write("a", content)
 		c.Turn = strconv.Itoa(turn)
@@ -301,23 +279,20 @@ func TestEveryTurnLooksAnew(t *testing.T) {
 	}
 }
 
-// What is in the trash was not removed from outside; what the tools have put in its place since, and is gone, was.
+// A tree in the trash was not removed from outside; a file that the tools have put in its place since, and that is gone, was.
 func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
 	c := x.call("s")
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	again := x.becomes("a\n", "t/a")
-	again.Parents = true
 	for i, want := range []int{0, 1} {
-		if _, err := c.ChangeFiles(ctx, again); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.ChangeFiles(ctx, again)))
 		if i == 0 {
 			if done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
 				t.Fatalf("%+v %v", done, err)
 			}
-		} else if err := os.RemoveAll(x.ws + "/t"); err != nil {
-			t.Fatal(err)
+		} else {
+			must(t, os.RemoveAll(x.ws+"/t"))
 		}
 		c.Turn = strconv.Itoa(i)
 		c.BeginTurn(ctx)
@@ -332,26 +307,20 @@ func TestSkipPassesByALinkOnTheWay(t *testing.T) {
 	x := grow(t, nil)
 	x.write("d/f", "old\n")
 	x.write("g", "old\n")
-	c := x.call("s")
-	c.Turn = "t"
-	c.BeginTurn(ctx)
-	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {
-		t.Fatal(err)
-	}
+	c := x.turn("s", "t")
+	must(t, errOf(c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g"))))
+	must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")))
 	in := checkpoint.Restore{Turn: "t"}
 	if _, err := c.Restore(ctx, in, engine.RestoreOptions{}); err == nil {
 		t.Error("restored behind a link")
 	}
-	x.reads("g", "new\n")
+	x.has("g", "new\n")
 	done, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
 	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
 		t.Errorf("%+v %v", done, err)
 	}
-	x.reads("g", "old\n")
-	x.reads("other/f", "new\n")
+	x.has("g", "old\n")
+	x.has("other/f", "new\n")
 }
 
 // guarded is an engine over a new tree that holds names, and asks who about what runs code.
@@ -389,6 +358,19 @@ func (a *asked) Ask(_ context.Context, q approval.Question) (approval.Answer, er
 		return approval.Answer{Decision: approval.Approved}, nil // which would be seen
 	}
 	return approval.Answer{}, nil
+}
+
+// checkAsked writes the file, and fails unless that is asked about, or is not.
+func (a *asked) checkAsked(t *testing.T, e *engine.Engine, path string, want bool) {
+	t.Helper()
+	a.code = nil
+	err := through(e, func(ctx context.Context, call *engine.Call) error {
+		_, _, err := call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+		return err
+	})
+	if (code(err) == engine.CodeApprovalDenied) != want || (len(a.code) == 1) != want {
+		t.Errorf("%s: asked about %v, want %v: %v", path, a.code, want, err)
+	}
 }
 
 // TestTreesThatHoldCode: what is inside of a tree counts, under the names that it has and under those
@@ -474,14 +456,7 @@ func TestGitElsewhere(t *testing.T) {
 	must(t, os.Symlink("true", filepath.Join(root, "l/.git")))
 	for name, want := range map[string]bool{"s/hk/b": true, "s/store/hooks/x": true, "l/true/hooks/x": true, "l/true/config": true,
 		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, err := call.Create(ctx, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
-			return err
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
@@ -496,14 +471,7 @@ func TestGitIncludes(t *testing.T) {
 		"r/inc=[core]\n\thooksPath = third\n", "r/if=[core]\n\thooksPath = fourth\n")
 	for name, want := range map[string]bool{"r/all/a": true, "r/first/a": true, "r/second/a": true, "r/third/a": true, "r/fourth/a": true,
 		"r/inc": true, "r/if": true, "r/fifth/a": false, "all/a": false, "none/all/a": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-			return err
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
@@ -557,14 +525,7 @@ func TestGitScripts(t *testing.T) {
 		"r/m/drv": true, "r/c/helper": true, "r/gpg.sh": true, "r/seq.sh": true, "r/tpl/any/x": true, "r/hooked.sh": true, "r/other.sh": true,
 		"r/trail.sh": true, "r/user.sh": true, "r/tools/other.sh": false, "r/main/a.go": false, "r/bin/x": false, "r/sub/lint.sh": false, "lint.sh": false,
 		"r/d/x": false, "r/less/a": false, "r/README.md": false, "user.sh": false} {
-		who.code = nil
-		err := through(e, func(ctx context.Context, call *engine.Call) error {
-			_, _, err := call.Write(ctx, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-			return err
-		})
-		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
-			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
-		}
+		who.checkAsked(t, e, filepath.Join(root, name), want)
 	}
 }
 
@@ -592,12 +553,10 @@ func TestCodeGoesAndComesBack(t *testing.T) {
 			return err
 		}
 		back := func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
-			return err
+			return errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{}))
 		}
 		untrash := func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Untrash(ctx, at.Trashed[0].ID, false)
-			return err
+			return errOf(c.Untrash(ctx, at.Trashed[0].ID, false))
 		}
 		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
 			was := there()
@@ -647,30 +606,26 @@ func (x *tree) scripted(run int64, trees bool) {
 		if !trees {
 			return
 		}
-		_, err := c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})
-		must(x.t, err)
+		must(x.t, errOf(c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})))
 	}
 	move := func(from, to string) {
 		x.t.Helper()
 		if !trees {
 			return
 		}
-		_, err := c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})
-		must(x.t, err)
+		must(x.t, errOf(c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})))
 	}
 	put("kept", "once\n")
 	put("kept", "twice\n")
 	put("gone", "it comes and goes\n")
 	remove("gone")
-	_, err := c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
-	must(x.t, err)
+	must(x.t, errOf(c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})))
 	put("made/deep/f", "f\n")
 	move("made/deep/f", "made/g")
 	move("old/a", "made/a")
 	put("made/a/1", "one\n")
 	remove("old")
-	_, err = c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
-	must(x.t, err)
+	must(x.t, errOf(c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})))
 }
 
 // One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
@@ -703,8 +658,7 @@ func TestUndoOfARun(t *testing.T) {
 		step("the run", undo, was)
 		step("the run again", redo, ran)
 	}
-	must(t, x.Close())
-	x.open()
+	x.reopen()
 	x.Begin(c)
 	step("after a restart", undo, was)
 	if _, err := undo(); err != nil || strings.Contains(x.looks(), "before") {
@@ -733,9 +687,8 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 	t.Parallel()
 	x := grow(t, nil)
 	x.run()
-	must(t, x.Close())
 	x.cfg.RequireApproval = true
-	x.open()
+	x.reopen()
 	no := &decider{}
 	undo := func(what string, c *engine.Call, want engine.Cause) {
 		t.Helper()
@@ -769,7 +722,7 @@ func (d *decider) Ask(_ context.Context, q approval.Question) (approval.Answer, 
 	return approval.Answer{Decision: approval.Denied}, nil
 }
 
-// What the operator wrote as zero reaches the store as zero.
+// A limit that the operator wrote as zero reaches the store as zero.
 func TestZeroOfRetentionIsMeant(t *testing.T) {
 	c := config.Default().Tools.FS.Checkpoint
 	c.KeepWithin, c.KeepLast = 0, 5
@@ -786,9 +739,7 @@ func TestZeroOfRetentionIsMeant(t *testing.T) {
 func TestExcludeFollowsLinks(t *testing.T) {
 	dir := guardfs.Canonical(t.TempDir())
 	for _, d := range []string{"rel7", "rel8", "secrets/deep"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
 	link := filepath.Join(dir, "current")
 	if err := os.Symlink("rel7", link); err != nil {
@@ -797,9 +748,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	c := config.Default().Tools.FS.Checkpoint
 	c.Exclude = []string{filepath.ToSlash(link) + "/.env", "**/secrets"}
 	o, err := engine.StoreOptions(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	excluded := func(want bool, names ...string) {
 		t.Helper()
 		for _, n := range names {
@@ -810,11 +759,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	}
 	excluded(true, "rel7/.env", "secrets/deep/key", "a/secrets")
 	excluded(false, "rel8/.env", "rel7/a")
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("rel8", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(link))
+	must(t, os.Symlink("rel8", link))
 	excluded(true, "rel8/.env", "rel7/.env")
 }
