@@ -102,7 +102,7 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			stride := cmp.Or(*every, 3*int64(i+1))
+			stride := cmp.Or(*every, 1+3*int64(i))
 			for n := first(stride); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
