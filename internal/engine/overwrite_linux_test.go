@@ -102,8 +102,8 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			stride := cmp.Or(*every, 1+3*int64(i))
-			for n := first(stride); ; n += stride {
+			stride := cmp.Or(*every, 1+int64(i))
+			for n := max(*from, 1); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
 				for _, f := range []string{"e", "g"} {
