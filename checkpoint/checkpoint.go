@@ -173,17 +173,17 @@ type Change struct {
 	Before State
 	After  State // intended
 
-	// Content is what the file holds before the change; nil when there is no file or Skipped says
+	// Content holds the bytes of the file before the change; nil when there is no file or Skipped says
 	// why not. Save fills in Before.Hash where it is empty, and refuses one that is not that of
 	// Content. From Save on Content and AfterContent belong to the store: nobody may change the
 	// bytes.
 	Content []byte
-	// AfterContent is what the file will hold. Optional. With it redo, inverse and diff do not
+	// AfterContent holds the bytes of the file after the change. Optional. With it redo, inverse and diff do not
 	// depend on what is on the disk later. Over a series of edits it costs nothing, because it is
 	// the Content of the next one.
 	AfterContent []byte
 
-	// Tail is what the larger state has beyond the smaller one: see RoleAppended.
+	// Tail holds the bytes of the larger state beyond the smaller one: see RoleAppended.
 	Tail []byte
 
 	// Skipped is why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or
@@ -477,7 +477,7 @@ type Known struct {
 	// in either state: the operation is open, and its host did not say that it was made.
 	Before  State
 	Settled bool
-	// Own is what this session itself recorded of it last. It differs from State where others were
+	// Own holds the last state that this session itself recorded. It differs from State where others were
 	// at the path since.
 	Own State
 }

@@ -26,7 +26,7 @@ func TestDBConforms(t *testing.T) {
 	checkpointtest.Store(t, func(t *testing.T) *checkpoint.DB { return open(t, t.TempDir(), checkpoint.Options{}) })
 }
 
-// What is sealed to a key that nobody here has is read back by the store that sealed it.
+// A content sealed to a key that nobody here has is read back by the store that sealed it.
 func TestSealedDBConforms(t *testing.T) {
 	id, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// What is saved to a store that was removed or moved away would be found by nobody: it is refused, until the store is back.
+// A save to a store that was removed or moved away would be found by nobody: it is refused, until the store is back.
 func TestStoreGoneUnderItsProcess(t *testing.T) {
 	const name = "checkpoints.db"
 	large := randomText(600<<10, 1)

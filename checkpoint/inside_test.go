@@ -75,7 +75,7 @@ func TestPortableSQL(t *testing.T) {
 	}
 }
 
-// Whatever ends a look at the catalog, the next ones find connections that are in no transaction.
+// However a look at the catalog ends, the next ones find connections that are in no transaction.
 func TestLooksThatAreCutOff(t *testing.T) {
 	d := fresh(t, Options{})
 	all := func(after string) {

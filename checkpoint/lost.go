@@ -74,7 +74,7 @@ func turnStart(ctx context.Context, h *history, who Scope, turn string) (int64, 
 	return begun[0].after, nil
 }
 
-// lostSince is what retention took of what the session changed after start, the point of a rewind;
+// lostSince gives the changes of the session after start that retention took, the point of a rewind;
 // nil when nothing.
 func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost, error) {
 	lost, err := h.lost(ctx, r.scope())

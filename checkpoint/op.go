@@ -281,7 +281,7 @@ var (
 func kindCode(k Kind) int       { return slices.Index(kinds, k) }
 func outcomeCode(o Outcome) int { return slices.Index(outcomes, o) }
 
-// byCode is what has the code, the first where there is no such.
+// byCode gives the entry with the code, or the first if none has it.
 func byCode[T any](all []T, code int64) T {
 	if code < 0 || code >= int64(len(all)) {
 		code = 0

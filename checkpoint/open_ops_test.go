@@ -11,7 +11,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// Whatever cleaning is asked for, what is open stays: also when its host is dead, and until
+// No cleaning removes an open operation: also when its host is dead, and until
 // somebody settles it. That the same checkpoint goes as soon as it is settled shows that each way
 // of cleaning would have had it.
 func TestNothingTakesWhatIsOpen(t *testing.T) {

@@ -85,7 +85,7 @@ type Item struct {
 	// Head is the last recorded state of the path by anybody. A disk that is not in it was changed
 	// outside.
 	Head State
-	// HeadBefore is what the newest operation found. When HeadSettled is false that operation may
+	// HeadBefore is the state that the newest operation found. When HeadSettled is false that operation may
 	// not have taken place.
 	HeadBefore  State
 	HeadSettled bool
@@ -616,7 +616,7 @@ func (s State) bare() bool {
 // Recorded reports whether somebody recorded what metadata the file had.
 func (it *Item) Recorded() bool { return it.Want.kind() == File && !it.Want.bare() }
 
-// Metadata is what a restore makes of the mode, the owner and the extended attributes of the file
+// Metadata gives the mode, the owner and the extended attributes that a restore gives to the file
 // that is there now. A part that the session's changes made different becomes as it was, unless somebody
 // else set it since; the rest stays. A file that is made anew gets all it had. With known false
 // nobody recorded what it had, and it gets what a new file gets.

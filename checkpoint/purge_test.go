@@ -91,7 +91,7 @@ func TestPurgeNeedsATarget(t *testing.T) {
 	}
 }
 
-// What a save or a purge that was cut off left goes with the next purge, and what others were to forget is told again until they have.
+// The rest of a save or a purge that was cut off goes with the next purge, and others are told again to forget until they have.
 func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir, checkpoint.Options{})
@@ -230,7 +230,7 @@ func TestPurgeSaysWhetherItFoundAnything(t *testing.T) {
 	}
 }
 
-// What a change needs that is open goes only when its host is no more, and that is asked for. A
+// The contents of a change that is open go only when its host is no more, and that is asked for. A
 // settled one needs nothing.
 func TestPurgeOfWhatIsOpen(t *testing.T) {
 	under, cut := checkpoint.ErrUnderWay, checkpoint.ErrCutOff

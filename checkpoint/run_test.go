@@ -48,7 +48,7 @@ func undoes(t *testing.T, d *checkpoint.DB, why string, want ...checkpoint.ID) *
 	return p
 }
 
-// What retention takes of a run makes the undo of the rest one that is not whole, and says so; of a run that goes as a whole nothing is left to tell.
+// If retention takes a part of a run, the undo of the rest is not whole, and says so; of a run that goes as a whole nothing is left to tell.
 func TestUndoOfARunPastWhatRetentionTook(t *testing.T) {
 	t.Parallel()
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}

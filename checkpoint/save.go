@@ -286,7 +286,7 @@ func (s *save) content(ctx context.Context, tx *tx, ch *Change, st *State, body 
 		err = s.put(ctx, tx, c, path, base)
 	}
 	if body != nil {
-		s.d.pack.Hold(h, c.key, body)
+		s.d.pack.Retain(h, c.key, body)
 	}
 	return c, err
 }
@@ -429,7 +429,7 @@ func (d *DB) Content(ctx context.Context, hash string) ([]byte, error) {
 	}
 	b, err := d.content(ctx, d.r, h)
 	if errors.Is(err, ErrSealed) {
-		if held := d.pack.Held(h); held != nil {
+		if held := d.pack.Retained(h); held != nil {
 			return held, nil
 		}
 	}

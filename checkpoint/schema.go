@@ -64,7 +64,7 @@ CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT N
 CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
 ` + schema8
 
-// schema8 is what format 8 adds to format 7.
+// schema8 adds to format 7 the rest of format 8.
 const schema8 = `
 CREATE TABLE content(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
 	codec INTEGER, base INTEGER, depth INTEGER, key INTEGER, bytes INTEGER, name TEXT, z BLOB);

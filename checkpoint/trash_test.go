@@ -121,7 +121,7 @@ func TestTrash(t *testing.T) {
 	}
 }
 
-// What an operation puts into the trash is there if and only if the operation took place.
+// An entry of the trash is there if and only if its operation took place.
 func TestTrashWithAnOperation(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 100})
 	gone := edit("/w/a", []byte("0"), nil)

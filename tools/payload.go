@@ -160,7 +160,7 @@ type bulky interface {
 	brief() (Payload, []string)
 }
 
-// refusalKinds are those that a Refusal has.
+// refusalKinds lists the kinds of a Refusal.
 var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, KindNotRegularFile,
 	KindPathDenied, KindBadRequest, KindSymlinkRefused, KindMustRead, KindModified, KindNoMatch,
 	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,

@@ -286,7 +286,7 @@ func TestEncodingsOfTheWorld(t *testing.T) {
 			} else {
 				missed = append(missed, name)
 			}
-			// Whatever Read takes the file for, Edit takes it for the same.
+			// Edit takes the file for the same as Read.
 			if _, line, _ := strings.Cut(strings.SplitN(shown, "\n", 2)[0], "→"); !strings.ContainsRune(line, '\ufffd') && w.name != "iso-2022-jp" {
 				if p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": line, "new_string": line + line, "dry_run": true, "replace_all": true}); tools.Refused(p) {
 					t.Errorf("%s: Read shows %q; Edit: %s", name, line, p.Text())

@@ -89,12 +89,12 @@ func (s *sealer) MayStandOn(key int64) bool {
 	return key == 0 || s.on() && key == s.own
 }
 
-// maxHeld bounds the contents that Hold keeps.
+// maxHeld bounds the contents that Retain keeps.
 const maxHeld = 64 << 20
 
-// Hold keeps a content that was just saved if its row is sealed with a key that this process can't
+// Retain keeps a content that was just saved if its row is sealed with a key that this process can't
 // read. The oldest ones go when they get too many.
-func (s *sealer) Hold(h Hash, key int64, content []byte) {
+func (s *sealer) Retain(h Hash, key int64, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key == 0 || len(s.ids) > 0 || s.keys[key] != nil || s.held[h] != nil || len(content) > maxHeld/4 {
@@ -107,14 +107,14 @@ func (s *sealer) Hold(h Hash, key int64, content []byte) {
 	}
 }
 
-// Held is a content that Hold has kept; nil when there is none.
-func (s *sealer) Held(h Hash) []byte {
+// Retained is a content that Retain has kept; nil when there is none.
+func (s *sealer) Retained(h Hash) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[h]
 }
 
-// Forget drops what Hold has kept.
+// Forget drops what Retain has kept.
 func (s *sealer) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -149,7 +149,7 @@ func (f *moltisFolder) imports(d *checkpoint.DB, principal string, imported, kno
 	sound(f.t, d)
 }
 
-// What does not fit into the store costs itself only, however often it is tried.
+// A checkpoint that does not fit into the store costs itself only, however often it is tried.
 func TestImportGoesOnAfterWhatDoesNotFit(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 3 << 20, KeepWithin: 1_000_000 * time.Hour})
 	f := &moltisFolder{t: t, dir: t.TempDir()}
@@ -190,7 +190,7 @@ func TestImportSkipsLargeDirectories(t *testing.T) {
 	}
 }
 
-// What the store excludes, or is too large for it, is told and not kept.
+// A file that the store excludes, or that is too large for it, is told and not kept.
 func TestImportKeepsOutWhatIsExcluded(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 10, Exclude: func(p string) bool { return strings.HasSuffix(p, ".env") }})
 	f := &moltisFolder{t: t, dir: t.TempDir()}
@@ -286,7 +286,7 @@ func TestImportFollowsNoLinks(t *testing.T) {
 	f.imports(d, "local", 1, 0, want)
 }
 
-// What a row of the folder names as the content has to be in its own directory.
+// The content that a row of the folder names has to be in its own directory.
 func TestImportReadsNothingElse(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
 	f := &moltisFolder{t: t, dir: filepath.Join(t.TempDir(), "checkpoints")}
@@ -306,7 +306,7 @@ func TestImportReadsNothingElse(t *testing.T) {
 	}
 }
 
-// What one principal has taken over another one may take over as well.
+// A second principal may take over the checkpoints that one has taken over.
 func TestImportIsOfItsPrincipal(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
 	f := &moltisFolder{t: t, dir: t.TempDir()}

@@ -336,7 +336,7 @@ func gitMode(s checkpoint.State) string {
 	return "100644"
 }
 
-// gitModes are those of both sides of a change. A mode that nobody recorded is that of the other.
+// gitModes gives the modes of both sides of a change. A side whose mode nobody recorded has the mode of the other.
 func gitModes(c *checkpoint.Recorded) (before, after string) {
 	b, a := c.Before, c.After
 	if b.Kind == checkpoint.File && a.Kind == checkpoint.File {

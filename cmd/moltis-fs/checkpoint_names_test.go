@@ -9,7 +9,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// Whatever names came into the store, by an import too, no word of an export begins a line of its own: git apply would carry it out.
+// No name in the store, from an import either, begins a line of its own in an export: git apply would carry it out.
 func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 	dir := t.TempDir()
 	bad := "w\r\x1b[2J\ndiff --git a/p/evil b/p/evil\nnew file mode 100755\n--- /dev/null\n+++ b/p/evil\n@@ -0,0 +1 @@\n+evil\n"

@@ -86,7 +86,7 @@ func (s said) Text() string                           { return s.text }
 func (s said) JSON(bool) ([]byte, error)              { return json.Marshal(map[string]string{"said": s.text}) }
 func (s said) Blocks() ([]dialect.Block, error)       { return nil, nil }
 
-// Whatever serves calls takes any dialect, and whichever it is, policy and record hold: the command
+// Every server of calls takes any dialect, and policy and record hold under each: the command
 // line and MCP know nothing of tools.
 func TestAnyDialectIsServed(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// architectures are those for which there is a filter, as seccomp names them.
+// architectures lists the architectures that have a filter, as seccomp names them.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // filtered says whether there is a filter here.

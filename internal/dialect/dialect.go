@@ -57,7 +57,7 @@ type Search struct {
 
 // A Call is one tool call as it came in.
 type Call struct {
-	// Principal is who calls ("local" when empty); Session is whose history counts ("default" when
+	// Principal names the caller ("local" when empty); Session names the history that counts ("default" when
 	// empty).
 	Principal, Session string
 	// Turn groups the checkpoints of one user prompt; may be empty.
@@ -84,7 +84,7 @@ type Call struct {
 	ByUser bool
 	// Progress, when set, is kept up to date while the call runs.
 	Progress *Progress
-	// Headers are those of the request that a policy chain sees as input.mcp_headers: the X-MCP-*
+	// Headers are the headers of the request that a policy chain sees as input.mcp_headers: the X-MCP-*
 	// ones, without that prefix, in lower case.
 	Headers map[string]string
 	// Unavailable says why the place where the call has to run can't be reached: then it is refused.

@@ -393,7 +393,7 @@ func (s *apply) filled(i int) error {
 	return nil
 }
 
-// hash is that of the content that the step brings.
+// hash gives the hash of the content that the step brings.
 func (s *Step) hash() string {
 	switch s.Action {
 	case Put, Overwrite:

@@ -364,7 +364,7 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	d.put(path, "5\n")
 	change(x.through(d), "6\n", engine.Unread)
 	path = x.ws + "/new"
-	// Whoever reads need not say which content it was.
+	// A reader need not say which content it was.
 	must(t, x.through(d).Read(ctx, path, func(context.Context, *engine.Source) (*engine.ReadRecord, error) {
 		return &engine.ReadRecord{Unit: "line", Lines: 1, Whole: true}, nil
 	}))

@@ -1265,7 +1265,7 @@ func (l *ruleLook) idle(rule, list string) (why, hint string) {
 			return "is a directory, and nothing in it is allowed by that",
 				"write " + shown(strings.TrimSuffix(named, "/")+"/**")
 		}
-		// What is named may be made later. Its directory has to be there already, and nothing is made
+		// A named path may be made later. Its directory has to be there already, and nothing is made
 		// in that of the root.
 		if up := path.Dir(named); up != "/" && (whole || list != "allow_paths") {
 			named = up

@@ -390,7 +390,7 @@ func TestCopy(t *testing.T) {
 	if i, err := os.Stat(at("a/new")); err != nil || i.Mode().Perm() != 0o510 {
 		t.Errorf("%v %v", i.Mode(), err)
 	}
-	// What the session has made it knows.
+	// The session knows the files that it has made.
 	if _, err := x.call("s").Copy(ctx, engine.CopyArgs{From: at("there"), To: at("a/new"), Overwrite: true}); code(err) != engine.CodePermissionDenied {
 		t.Errorf("over a read-only file: %v", err)
 	}

@@ -287,7 +287,7 @@ type Move struct {
 	// change it is the entry that was made.
 	Entry checkpoint.Trashed
 
-	// place is that of Path, slot the one in the trash or of To. That of a name that something comes
+	// place is the entry of Path, slot the one in the trash or of To. The entry of a name that something comes
 	// to is nil while the parent is still to be made.
 	place, slot *guardfs.Entry
 	info        guardfs.Info // of what is moved

@@ -94,7 +94,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// What is in the way stays, what is denied is neither moved nor brought back to, and a tree is taken back with what was changed in it, step by step.
+// A file in the way stays, nothing moves from or to a denied path, and a tree is taken back with its changes, step by step.
 func TestParkedRefusals(t *testing.T) {
 	x := grow(t, small)
 	big := x.write("t/big.bin", strings.Repeat("b", 101))

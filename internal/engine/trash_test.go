@@ -258,7 +258,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 	x.has("t", "-")
 }
 
-// What is in the way stays, what the store can't hold is parked, and what is denied is neither deleted nor brought back.
+// A file in the way stays, a file that the store can't hold is parked, and a denied one is neither deleted nor brought back.
 func TestTrashRefusals(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100; fs.Checkpoint.Exclude = []string{".env*"} })
 	a := x.write("a.txt", "a\n")

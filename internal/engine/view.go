@@ -121,7 +121,7 @@ type Source struct {
 }
 
 // InMemory is the size up to which a file is taken in one read: cheaper than windows, and what was
-// hashed is what is shown.
+// hashed holds the shown bytes.
 const InMemory = 1 << 20
 
 // A Look takes what it wants of a content, and says what of it a session has now seen; nil: nothing

@@ -333,7 +333,7 @@ func (d *Dir) Parent() (*Dir, error) {
 	return nil, &PathError{Op: "open parent of", Path: d.name, Err: err}
 }
 
-// batch is what one getdents64 may fill. The kernel returns early under a signal, so that a short answer is not
+// batch is the size of the buffer of one getdents64, in bytes. The kernel returns early under a signal, so that a short answer is not
 // the end; only an empty one is.
 const batch = 64 << 10
 

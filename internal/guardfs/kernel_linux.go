@@ -366,7 +366,7 @@ type ownProc struct{ *local }
 
 func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
 
-// LocalCalls are those of this machine's kernel, for a worker: their files last as long as the
+// LocalCalls gives the calls of this machine's kernel, for a worker: their files last as long as the
 // process.
 func LocalCalls() (Calls, error) { return openLocal() }
 

@@ -71,7 +71,7 @@ func OpenLocks(dir string) (*Locks, error) {
 	return &Locks{shared: t, holder: "process " + strconv.Itoa(os.Getpid())}, nil
 }
 
-// path is that of the file whose bytes are the locks.
+// path names the file whose bytes are the locks.
 func (t *lockTable) path() string { return filepath.Join(t.dir, "bytes") }
 
 // For is l for one named holder, such as a session; the name appears in the *LockedError of those who wait.

@@ -90,7 +90,7 @@ func Damage(shown string, raw []byte) (damaged, same bool) {
 	return true, lossy(shown) == lossy(string(raw))
 }
 
-// BufferState is that of the last look at a path.
+// BufferState gives the state of a path at the last look.
 func (s *Buffers) State(path string) BufferState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Buffers) Changed(path string) {
 	}
 }
 
-// Paths are those with a text of their own at the last look, in order.
+// Paths lists the paths with a text of their own at the last look, in order.
 func (s *Buffers) Paths() (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What each look finds, in order. "disk|shown" is a look, "gave text" what the editor was given, "told"
+// The finds of each look, in order. "disk|shown" is a look, "gave text" what the editor was given, "told"
 // that the finding was told.
 func TestLook(t *testing.T) {
 	t.Parallel()

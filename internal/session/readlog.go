@@ -46,7 +46,7 @@ type Seen struct {
 	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
 	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
 	Stamp string
-	// Unit is what Lines and Ranges count: "line" (also ""), "cell", "page", "byte" …
+	// Unit names the things that Lines and Ranges count: "line" (also ""), "cell", "page", "byte" …
 	Unit  string `json:",omitempty"`
 	Lines int    // lines in the file then; below zero: not counted
 	// Ranges are the lines shown, sorted and merged. Whole says that everything was shown, or was

@@ -58,7 +58,7 @@ func TestRangesWidenWhileTheContentStays(t *testing.T) {
 	}
 }
 
-// What counts differently, or was never counted, must not add up to a whole.
+// Parts counted in different units, or never counted, must not add up to a whole.
 func TestPartsThatDoNotAddUp(t *testing.T) {
 	l := open(t, t.TempDir())
 	f := Seen{ID: "1:1", Path: "/f", Hash: "h"}

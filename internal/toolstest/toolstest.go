@@ -1,6 +1,6 @@
 // Package toolstest runs the golden calls of testdata/calls through anything
 // that can carry a call: the suite itself, an MCP server, the command line.
-// What one of them answers differently is a failure of that one.
+// An answer that differs is a failure of the one that gave it.
 //
 // A case is one txtar file. Its comment says in prose what it shows; its
 // sections are:

@@ -136,7 +136,7 @@ var (
 // that is shown nowhere. odd are the cells, from 0, with a key that is shown nowhere.
 func keysOf(b []byte) (ambiguous bool, odd map[int]bool) {
 	odd = map[int]bool{}
-	// members are those of the object at an offset; none where it is no object.
+	// members gives the members of the object at an offset; none if it is no object.
 	members := func(at int, fold func(string) string) (found []member) {
 		if b[at] != '{' {
 			return nil

@@ -113,7 +113,7 @@ func (q *Queue) List(all bool) ([]Entry, error) {
 	return out, err
 }
 
-// ids are those that begin so, sorted.
+// ids lists the ids that begin so, sorted.
 func (q *Queue) ids(prefix string) ([]string, error) {
 	n, err := q.names()
 	ids := slices.Concat(n[questionFile], n[answerFile])

@@ -132,7 +132,7 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	}, func(r *engine.Refusal) any { return c.refusal(r) })
 }
 
-// params are those of all methods. Optional ones are decoded leniently, as the protocol's schema
+// params are the parameters of all methods. Optional ones are decoded leniently, as the protocol's schema
 // has it: another type, or what is below zero, counts as absent.
 type params struct {
 	Path    *string `json:"path,omitempty"`

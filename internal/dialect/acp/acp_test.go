@@ -106,7 +106,7 @@ func TestPartsSeen(t *testing.T) {
 	}
 }
 
-// Whoever may run programs is on record, with the program and its environment, and nobody is not yes.
+// A run of a program is on record, with the program and its environment, and nobody is not yes.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	d, _ := standing(t)

@@ -37,7 +37,7 @@ func (c *call) read(ctx context.Context) error {
 	return err
 }
 
-// lines are those that are asked for. A file over max_read_bytes is read through for a window
+// lines gives the lines that the call asks for. A file over max_read_bytes is read through for a window
 // alone.
 func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 	most, first, n := c.e.Config().MaxReadBytes, max(c.params.Line.n, 1), -1

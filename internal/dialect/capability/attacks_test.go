@@ -11,7 +11,7 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// What lies in the trash comes back to its own place only, for its own principal, under the rules of
+// An entry of the trash comes back to its own place only, for its own principal, under the rules of
 // today, and over nothing. The control is a restore that may be.
 func TestAttacksOnTheTrash(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 	return &Dialect{e: e, offer: o, listed: o.definitions(), Kept: &Kept{}}, nil
 }
 
-// DefinitionsUnder are those that a configuration leaves, in the order of the text.
+// DefinitionsUnder lists the definitions that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	tiers, _, err := tiersOf(cfg.Capability)

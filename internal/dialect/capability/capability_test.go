@@ -105,7 +105,7 @@ func fits(t *testing.T, schema json.RawMessage, answer any) {
 	}
 }
 
-// What an argument struct says is what filesystem.yaml says.
+// An argument struct says the same as filesystem.yaml.
 func TestArgumentsAreThoseOfTheYAML(t *testing.T) {
 	t.Parallel()
 	for _, one := range table {
@@ -256,7 +256,7 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	}
 }
 
-// What the configuration and the caller say of tiers only adds up.
+// The tiers of the configuration and of the caller add up: neither lifts the other.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -301,7 +301,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// What is denied under the name of another tool is denied here too, and is not there for the caller.
+// A capability that is denied under the name of another tool is denied here too, and is not there for the caller.
 func TestPolicyOfNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// What a user deletes stays a week, what an agent deletes a day.
+// A user's deletions stay a week, an agent's a day.
 func TestTrashTimes(t *testing.T) {
 	t.Parallel()
 	r := open(t, func(_ *config.Config, h *engine.Host) { h.Approver = decides(approval.Approved) })
@@ -520,7 +520,7 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
-// What is appended is in the encoding of the file, or refused, also where the file is too large to be read.
+// A tail is appended in the encoding of the file, or refused, also where the file is too large to be read.
 func TestAppendInTheEncodingOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, large := range []bool{false, true} {

@@ -40,7 +40,7 @@ func (a *writeArgs) check() error {
 	return err
 }
 
-// bytes are those of the content, whatever the encoding of the file that they replace.
+// bytes gives the bytes of the content, whatever the encoding of the file that they replace.
 func (a *writeArgs) bytes() (raw []byte, err error) {
 	encoding := value(a.Encoding, text.UTF8.Name)
 	if encoding == binary {
@@ -113,7 +113,7 @@ func runAppend(ctx context.Context, c *call, a *appendArgs) (any, error) {
 	}{t.True, sizeOf(t)}, nil
 }
 
-// pairArgs are those of copy and of move.
+// pairArgs are the arguments of copy and of move.
 type pairArgs struct {
 	Source      string `json:"source"`
 	Destination string `json:"destination"`

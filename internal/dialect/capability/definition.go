@@ -177,7 +177,7 @@ func object(fields []param, closed bool) json.RawMessage {
 	return b.Bytes()
 }
 
-// answerSchema is that of an answer: these fields, or those of an error.
+// answerSchema gives the schema of an answer: these fields, or the fields of an error.
 func answerSchema(fields []param) json.RawMessage {
 	var names []string
 	for _, f := range fields {
@@ -325,7 +325,7 @@ type offer struct {
 	tools policy.Tools
 }
 
-// tier is that of the capability, or of the caller where that is stricter.
+// tier gives the tier of the capability, or the tier of the caller if it is stricter.
 func (o offer) tier(d *definition, caller approval.Tier) approval.Tier {
 	t, ok := o.tiers[d.Name]
 	if !ok {
@@ -338,7 +338,7 @@ func (o offer) allows(d *definition) bool {
 	return o.tools.Allows(d.Name, d.Changes, d.followed(o.tools)...)
 }
 
-// definitions are those that are listed.
+// definitions lists the definitions that a client sees.
 func (o offer) definitions() (out []dialect.Definition) {
 	for i := range known().Capabilities {
 		d := known().Capabilities[i]

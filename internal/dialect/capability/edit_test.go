@@ -83,7 +83,7 @@ func TestEditIsOneChange(t *testing.T) {
 	}
 }
 
-// What changed while a person looked at the diff is not what was approved.
+// A file that changed while a person looked at the diff is not the one that was approved.
 func TestEditOfWhatMovedOn(t *testing.T) {
 	t.Parallel()
 	who := &asked{}
@@ -110,7 +110,7 @@ func TestEditOfWhatMovedOn(t *testing.T) {
 	}
 }
 
-// What may not be changed is left alone and told; alone it is refused.
+// A file that may not be changed is left alone and told; alone it is refused.
 func TestEditSkips(t *testing.T) {
 	t.Parallel()
 	r := open(t, func(c *config.Config, _ *engine.Host) {

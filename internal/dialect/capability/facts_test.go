@@ -15,7 +15,7 @@ const ours = "filesystem.read hidden_chars, filesystem.read hidden_lines, filesy
 	"filesystem.search_content files_only, filesystem.search_content include_all, filesystem.search_content binary_matches, " +
 	"filesystem.search_content files, filesystem.edit"
 
-// What filesystem.yaml says of the capabilities of the text is what the text says, no more and no
+// Of the capabilities of the text filesystem.yaml says the same as the text, no more and no
 // less, apart from what is marked as ours.
 func TestTheTextHolds(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ func TestPersistence(t *testing.T) {
 	}
 }
 
-// Whoever is asked about a copy is told that it will be executable: the row E13.
+// A question about a copy says that it will be executable: the row E13.
 func TestExecutablesAreTold(t *testing.T) {
 	t.Parallel()
 	ask := &asked{}

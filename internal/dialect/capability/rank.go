@@ -380,7 +380,7 @@ func set(words string) map[string]bool {
 // behindKeyword is the name that a keyword declares, as its second group. The first is a receiver or an owner: (b *B) X, self.X.
 var behindKeyword = shape(`^(\([^)]*\)\s*|[\pL\p{Nd}_.:#/]*[.:#·])?[{\[]?\s*(NAMES)`)
 
-// shapes are those of other lines that declare a name, each with its points and the name as its group. The first that matches holds.
+// shapes describe the other lines that declare a name, each with its points and the name as its group. The first that matches holds.
 var shapes = []struct {
 	points int
 	line   func() *regexp.Regexp

@@ -258,7 +258,7 @@ func kindName(k guardfs.Kind) string {
 	return k.String()
 }
 
-// size is that of what has content.
+// size gives the size of a thing that has content.
 func size(i guardfs.Info) int64 {
 	if i.Kind == guardfs.KindDir {
 		return 0
@@ -275,7 +275,7 @@ func stamp(t time.Time) *string {
 	return &s
 }
 
-// permissions are those of a mode, as ls shows them.
+// permissions gives the permissions of a mode, as ls shows them.
 func permissions(m fs.FileMode) string {
 	out := []byte(m.Perm().String()[1:])
 	for _, special := range []struct {
@@ -298,7 +298,7 @@ func permissions(m fs.FileMode) string {
 // owners remembers the names of users, which the system looks up in a file each time.
 type owners struct{ names sync.Map }
 
-// name is that of a user, or the number where there is none.
+// name gives the name of a user, or the number if there is none.
 func (o *owners) name(uid uint32) string {
 	if name, ok := o.names.Load(uid); ok {
 		return name.(string)

@@ -110,7 +110,7 @@ func TestSearchContentOfBinaries(t *testing.T) {
 	}
 }
 
-// What a line does with the name X.
+// The role of the name X in a line.
 func TestLineKind(t *testing.T) {
 	t.Parallel()
 	for kind, lines := range map[int]string{

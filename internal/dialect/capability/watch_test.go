@@ -331,7 +331,7 @@ func TestWatchManyCreates(t *testing.T) {
 	must(t, <-made)
 }
 
-// What was noticed is judged again when it is fetched: a directory may lead elsewhere by then.
+// An event is judged again when it is fetched: a directory may lead elsewhere by then.
 func TestWatchJudgesWhenFetched(t *testing.T) {
 	t.Parallel()
 	f := &follower{room: open(t, denySecrets), t: t, session: "s"}
@@ -451,7 +451,7 @@ func watched(t *testing.T, s *eventLogs, judge func(event, *reader) (event, bool
 	}
 }
 
-// Who waits is woken by an event, by the end of the session, and by the end of all. What may not be
+// A waiting call is woken by an event, by the end of the session, and by the end of all. An event that may not be
 // told by then is passed over, and the wait goes on.
 func TestWaiting(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ type listArgs struct {
 // Definitions are the tools that [tools.policy] leaves.
 func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.Tools()) }
 
-// DefinitionsUnder are those of the tools that a configuration leaves.
+// DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists), nil

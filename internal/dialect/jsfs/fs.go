@@ -139,7 +139,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	return out.Reply, nil
 }
 
-// paths are those that the call names.
+// paths lists the paths that the call names.
 func (c *call) paths() []string {
 	if c.to == "" {
 		return []string{path.Clean(c.at)}

@@ -112,7 +112,7 @@ func (d *Dialect) Definitions() []dialect.Definition {
 // hasFS says whether scripts have an fs.
 func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem }
 
-// DefinitionsUnder are those of the tools that a configuration leaves.
+// DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists, cfg.FS.HasPolicies() || cfg.JS.Filesystem,

@@ -206,7 +206,7 @@ func put(t testing.TB, name, content string) {
 	must(t, os.WriteFile(name, []byte(content), 0o644))
 }
 
-// What each method does, and how its arguments are taken.
+// The effect of each method, and the forms of its arguments.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	d, dir := opened(t, nil, asIs)
@@ -528,7 +528,7 @@ func TestBrokenWorker(t *testing.T) {
 	}
 }
 
-// What a call of fs costs in the server: the guarded call, without the way to the script and back.
+// The cost of a call of fs in the server: the guarded call, without the way to the script and back.
 func BenchmarkReadFile(b *testing.B) {
 	d, dir := opened(b, nil, asIs)
 	put(b, dir+"/a", strings.Repeat("a", 4096))

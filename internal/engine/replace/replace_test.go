@@ -64,7 +64,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// What may not mean what its sender thinks is refused.
+// A call that may mean something else than its sender thinks is refused.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{`(a)`, "$1"}, {`(a)`, "${2}"}, {`(a)`, "${x}"}, {`a`, "${}"}} {

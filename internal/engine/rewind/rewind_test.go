@@ -158,7 +158,7 @@ func TestDecideInverse(t *testing.T) {
 	}
 }
 
-// What cannot be merged by: nobody recorded it, it is gone, or it is no text.
+// A base of no use for a merge: nobody recorded it, it is gone, or it is no text.
 func TestMergeNeedsBothSides(t *testing.T) {
 	item := checkpoint.Item{Path: "/p", Want: is(old), Base: is(mine), Head: is(mine), HeadSettled: true, HeadID: "ck-1", Stored: true,
 		Own: []checkpoint.ID{"ck-1"}}

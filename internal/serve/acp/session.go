@@ -71,7 +71,7 @@ func (p *Proxy) of(params []byte) (*session, error) {
 	return s, nil
 }
 
-// history is whose reads and checkpoints count. An id that can't be a name is told by its hash.
+// history names the session whose reads and checkpoints count. An id that can't be a name is told by its hash.
 func (s *session) history() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

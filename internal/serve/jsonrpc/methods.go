@@ -61,7 +61,7 @@ func (c catalog) tool(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), 256)], "")
 }
 
-// asker is whose request a method carries out, and whether it is alone: not one of a batch.
+// asker names the sender of a request, and says whether the request is alone: not one of a batch.
 type asker struct {
 	*caller
 	alone bool

@@ -135,7 +135,7 @@ func (c *connection) awaitAnswers() {
 }
 
 // decode takes a line apart. A line that the SDK would answer badly it answers itself, and gives no message; the
-// error is that of the answer.
+// error gives the error of the answer.
 func (c *connection) decode(line []byte) (jsonrpc.Message, error) {
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
