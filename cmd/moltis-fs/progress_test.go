@@ -13,24 +13,29 @@ func TestLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := &working{w: &out}
+		shown := func() string {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return out.String()
+		}
 		p.begin("checkpoint gc")
 		time.Sleep(1900 * time.Millisecond)
 		synctest.Wait()
-		if out.Len() > 0 {
-			t.Errorf("short work shows %q", &out)
+		if got := shown(); got != "" {
+			t.Errorf("short work shows %q", got)
 		}
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if got := out.String(); !strings.HasSuffix(got, "checkpoint gc has been at work for 5 s") || strings.Contains(got, "\n") {
+		if got := shown(); !strings.HasSuffix(got, "checkpoint gc has been at work for 5 s") || strings.Contains(got, "\n") {
 			t.Errorf("long work shows %q", got)
 		}
-		if _, err := p.Write([]byte("answer\n")); err != nil || !strings.HasSuffix(out.String(), "5 s\r\x1b[Kanswer\n") {
-			t.Errorf("an answer stands in the line: %q, %v", &out, err)
+		if _, err := p.Write([]byte("answer\n")); err != nil || !strings.HasSuffix(shown(), "5 s\r\x1b[Kanswer\n") {
+			t.Errorf("an answer stands in the line: %q, %v", shown(), err)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if !strings.HasSuffix(out.String(), "answer\n") {
-			t.Errorf("the line comes back: %q", &out)
+		if got := shown(); !strings.HasSuffix(got, "answer\n") {
+			t.Errorf("the line comes back: %q", got)
 		}
 		(&working{}).begin("no terminal")
 	})

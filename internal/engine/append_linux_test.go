@@ -264,7 +264,7 @@ func TestAppendBesideOthers(t *testing.T) {
 	eachStore(t, func(t *testing.T, store func(*config.FS)) {
 		x := grow(t, store)
 		path := x.write("large", large)
-		others := exec.Command("sh", "-c", `n=0; while [ -e "$1.go" ]; do n=$((n+1)); echo "theirs $n" >>"$1"; done; echo $n`, "-", path)
+		others := exec.Command("sh", "-c", `n=0; while [ -e "$1.go" ] && [ $n -lt 20000 ]; do n=$((n+1)); echo "theirs $n" >>"$1"; done; echo $n`, "-", path)
 		x.write("large.go", "")
 		var said bytes.Buffer
 		others.Stdout = &said

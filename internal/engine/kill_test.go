@@ -843,7 +843,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	cells, again, toldOf, anew, firm := 0, 0, 0, 0, false
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
-			stride := cmp.Or(*every, 15)
+			stride := cmp.Or(*every, 6)
 			x := grow(t, nil)
 			firm = !x.bestEffort()
 			system := callsOf(x)
@@ -931,7 +931,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	if anew == 0 && *history < cells/len(faults) {
 		t.Error("the history was never short again")
 	}
-	if cells < 25*len(faults) {
+	if cells < 10*len(faults) {
 		t.Errorf("only %d faults", cells)
 	}
 	if toldOf == 0 && firm && *every == 1 { // few calls leave one; elsewhere what fails once is done again
