@@ -130,7 +130,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
 
-// purgeAnswer tells what a purge did, or with DryRun would do.
+// A purgeAnswer counts the contents and checkpoints that a purge removed, or would remove with DryRun.
 type purgeAnswer struct {
 	Contents    int      `json:"contents"`
 	Checkpoints int      `json:"checkpoints"`

@@ -667,11 +667,11 @@ func at(own *policy.Input, name string) (in *policy.Input, covered bool) {
 // HasChain says that a policy chain is asked. An empty one is one.
 func (e *Engine) HasChain() bool { return e.chain != nil }
 
-// AskPolicy says what a call is, for a chain to be asked that, and asks it. A no is the answer of
-// whatever the call does then, where the rules don't have another. Path and Destination are as
-// the caller wrote them, ResolvedPath and ResolvedDestination the same from the root on; links in
-// these are followed here. It comes before any other use of the engine by the call. What the
-// operation does not cover, and paths that lead elsewhere by then, are asked about one by one.
+// AskPolicy asks the policy chain about the whole operation that in describes: its name and its paths. If the chain
+// says no, later steps of the call are refused with that answer, unless the rules refuse them first. Path and
+// Destination are as the caller wrote them; ResolvedPath and ResolvedDestination are the same from the root on, and
+// links in them are followed here. The call must use it before any other method. Paths that in does not cover, and
+// paths that lead elsewhere by then, are asked about one by one.
 func (c *Call) AskPolicy(in policy.Input) error {
 	j, ok := c.judge.(policyJudge)
 	if !ok {

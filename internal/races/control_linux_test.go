@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mistakes are those of programs that go by names: they look, and then use the name again. Each comes
-// to a victim in time, or the race is none. They give what they read.
+// mistakes are operations that look at a name and then use the name again. Each reaches a victim in time; else
+// the race proves nothing. Each gives the text that it read.
 var mistakes = map[string]func(a *arena) string{
 	"read":   func(a *arena) string { return a.get("d/f") },
 	"write":  func(a *arena) string { return a.put("d/f") },
