@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -247,74 +245,4 @@ func TestGoTreeOverMCP(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The same by a client that is not ours, the MCP Inspector: one process a call, so the history must outlive the process.
-func TestGoTreeByInspector(t *testing.T) {
-	if !*whole {
-		t.Skip("SKIPPED without -whole: twenty processes, each of which starts Node")
-	}
-	inspector := findInspector(t)
-	root, config := goTree(t)
-	data := filepath.Join(t.TempDir(), "data")
-	inspect := func(method string, more ...string) []byte {
-		t.Helper()
-		// --config is an option of the Inspector's own, so the configuration goes by the environment.
-		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary(t), "mcp", "--approve", "yes", "--session", "tree", "--structured", "always", "--method", method}, more...)
-		cmd := exec.Command(inspector, args...)
-		var errs strings.Builder
-		cmd.Stderr = &errs
-		withoutTerminal(cmd)
-		out, err := cmd.Output()
-		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && (!exited || len(out) == 0) { // it fails for refusals too
-			t.Fatalf("%s: %v\n%s", method, err, errs.String())
-		}
-		return out
-	}
-	if out := inspect("tools/list"); !strings.Contains(string(out), `"checkpoint_restore"`) {
-		t.Fatalf("listed %s", out)
-	}
-	workOver(t, root, func(tool string, args map[string]any) map[string]any {
-		t.Helper()
-		more := []string{"--tool-name", tool}
-		for name, v := range args {
-			text, ok := v.(string)
-			if !ok {
-				raw, err := json.Marshal(v)
-				must(t, err)
-				text = string(raw)
-			}
-			more = append(more, "--tool-arg", name+"="+text)
-		}
-		var r struct{ StructuredContent map[string]any }
-		if out := inspect("tools/call", more...); json.Unmarshal(out, &r) != nil || r.StructuredContent == nil {
-			t.Fatalf("%s: %s", tool, out)
-		}
-		return r.StructuredContent
-	})
-}
-
-// findInspector wants the version that .ci/inspector pins, installed there or in $PATH.
-func findInspector(t *testing.T) string {
-	t.Helper()
-	const name = "MCP Inspector"
-	if _, err := exec.LookPath("node"); err != nil {
-		skipped(t, name, "there is no node")
-	}
-	t.Cleanup(func() {
-		if !t.Skipped() {
-			noted(name, t.Name(), map[bool]string{true: "FAIL", false: "PASS"}[t.Failed()])
-		}
-	})
-	local := filepath.Join("..", "..", ".ci", "inspector", "node_modules", ".bin", "mcp-inspector")
-	if _, err := os.Stat(local); err == nil {
-		abs, err := filepath.Abs(local)
-		must(t, err)
-		return abs
-	}
-	path, err := exec.LookPath("mcp-inspector")
-	if err != nil {
-		skipped(t, name, "not installed; npm ci --prefix .ci/inspector installs it")
-	}
-	return path
 }
