@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/guardfs"
 )
 
 var histories = flag.Int("histories", 10, "how many random histories are exported")
@@ -231,32 +230,4 @@ func TestExportedHistories(t *testing.T) {
 			compareFiles(t, "taken back with the index", files(t, start), before)
 		})
 	}
-}
-
-// Check names an operation that a crash left half-way; that is no fault of the store.
-func TestCheckNamesWhatIsUnfinished(t *testing.T) {
-	data := t.TempDir()
-	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
-	must(t, err)
-	unlock, err := locks.For("the one that is alive").Lock(t.Context(), "op:abc")
-	must(t, err)
-	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
-	must(t, err)
-	file := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}
-	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Opening: checkpoint.Opening{Tag: "abc"}, Changes: []checkpoint.Change{
-		{Path: "/w/a", Role: "target", After: file, AfterContent: []byte("a")}, {Path: "/w/b", Role: "target", After: file, AfterContent: []byte("b")}}})
-	must(t, err)
-	check := func(want bool) {
-		t.Helper()
-		for _, args := range [][]string{{"checkpoint", "check", "--data-dir", data}, {"checkpoint", "check", "--json", "--data-dir", data}} {
-			if status, out, errs := runWith(t, "", args...); status != exitOK || strings.Contains(out, string(saved.ID)) != want {
-				t.Errorf("%v: status %d: %s%s", args, status, out, errs)
-			}
-		}
-	}
-	check(false) // it is being carried out
-	unlock()
-	check(true)
-	must(t, db.Close())
-	check(true)
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -120,56 +119,6 @@ func TestConfine(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
-	}
-}
-
-// Rules that can't be held are told, and then nothing is started. The status is that of the program, or says
-// that there was none.
-func TestConfineStatus(t *testing.T) {
-	t.Parallel()
-	needLandlock(t)
-	dir := t.TempDir()
-	conf, chain := filepath.Join(dir, "c.toml"), filepath.Join(dir, "chain.toml")
-	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\nprotect_secret = \"allow\"\nprotect_exec = \"allow\"\n", dir+"/ws/**")
-	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
-		os.WriteFile(chain, []byte("[tools.fs]\nallow_paths = [\""+dir+"/ws/**\"]\npolicies = [\"file://"+dir+"/p.rego\"]\n"), 0o600),
-		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)))
-	readme, err := os.ReadFile("../../README.md")
-	must(t, err)
-	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
-	example, _, _ = strings.Cut(example, " -- bash`")
-	for _, c := range []struct {
-		options, command string
-		status           int
-		says             string
-	}{
-		{"--root " + dir + "/ws" + example, "exit 9", 9, ""}, // as the README has it
-		{"--config " + conf, "echo ran", exitUnconfined, `not held: deny_paths "**/.env"`},
-		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
-		{"--config " + conf + " --read-only", "exit 0", 0, ""},
-		{"--config " + conf + " --allow-weaker", "exit 0", 0, "nobody is asked about its changes"},
-		{"--config " + chain + " --read-only", "echo ran", exitUnconfined, "not held: policies"},
-		{"--root " + dir + "/ws", "echo ran", exitUnconfined, "not held: protect_exec"},
-		{"--root " + dir + "/ws --read-only", "exec nosuchprogram", 127, ""},
-		{"--root " + dir + "/ws --read-only", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
-		{"--root /", "echo ran", exitMisuse, "there is nothing to hold to"},
-		{"--root " + dir + "/ws --connect 0", "echo ran", exitMisuse, "--connect can't be"},
-		{"--root " + dir + "/ws --allow-weaker --write " + dir + "/data/x", "echo ran", exitMisuse, "our own files are there"},
-		{"--root " + dir + "/ws --allow-weaker --read " + dir, "echo ran", exitMisuse, "our own files are there"},
-		{"--config " + conf + " --allow-weaker --write " + conf, "echo ran", exitMisuse, "our own files are there"},
-		{"--root " + dir + "/ws --allow-weaker --read " + dir + "/ws", "echo ran", exitMisuse, "it would open what the policy closes"},
-	} {
-		args := append(append([]string{"confine", "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.options)...), "--", "sh", "-c", c.command)
-		cmd := exec.Command(binary(t), args...)
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		_ = cmd.Run() // the status says it
-		if got := cmd.ProcessState.ExitCode(); got != c.status || !strings.Contains(errs.String(), c.says) || c.says == "" && c.status < 100 && errs.Len() > 0 {
-			t.Errorf("%s -- %s: status %d, want %d: %s", c.options, c.command, got, c.status, &errs)
-		}
-		if out.Len() > 0 {
-			t.Errorf("%s: it ran: %s", c.options, &out)
-		}
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"moltisfs/internal/audit"
+	"moltisfs/internal/confine"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -122,6 +124,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REAL", real)
 			return errors.Join(err, os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700))
 		},
+		Condition: func(what string) (bool, error) {
+			return what == "landlock" && len(confine.Missing(confine.ABI(), false)) == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "grow": grow, "matches": matches},
 	})
 }
@@ -182,4 +187,24 @@ func realDir(t testing.TB) string {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	return dir
+}
+
+// runWith runs one command line in this process.
+func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	status = run(args, streams{strings.NewReader(stdin), &o, &e, func(string) string { return "" }})
+	return status, o.String(), e.String()
+}
+
+// recordsOf are both logs under a data directory, in the order of time.
+func recordsOf(t *testing.T, data string) string {
+	t.Helper()
+	var b strings.Builder
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
+		b.Write(append(line[:len(line):len(line)], '\n'))
+		return nil
+	})
+	must(t, err)
+	return b.String()
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -101,27 +99,6 @@ func TestProtectedNamesStay(t *testing.T) {
 		a := call("tools", "Write", `{"file_path":"R/`+name+`","content":"x\n"}`)
 		if b, err := os.ReadFile(filepath.Join(root, name)); a.Refused() || err != nil || string(b) != "x\n" {
 			t.Errorf("without the classes %s is %q, %v", name, b, err)
-		}
-	}
-}
-
-// TestYesIsNoYesToCode: at the command line, with no terminal to ask on.
-func TestYesIsNoYesToCode(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(root, ".husky"), 0o700))
-	args := fmt.Sprintf(`{"file_path":%q,"content":"x"}`, root+"/.husky/pre-push")
-	for _, c := range []struct {
-		flags []string
-		ok    bool
-	}{{[]string{"--yes"}, false}, {[]string{"--approve", "yes"}, false}, {[]string{"--approve", "never"}, false},
-		{[]string{"--approve", "yes-exec"}, true}} {
-		_ = os.Remove(root + "/.husky/pre-push") // of the last row
-		cmd := exec.Command(binary(t), append(append([]string{"call", "--root", root, "--data-dir", filepath.Join(t.TempDir(), "d")}, c.flags...), "Write", args)...)
-		withoutTerminal(cmd)
-		out, err := cmd.CombinedOutput()
-		if (err == nil) != c.ok || !c.ok && !strings.Contains(string(out), "class exec") {
-			t.Errorf("%v: %v: %s", c.flags, err, out)
 		}
 	}
 }

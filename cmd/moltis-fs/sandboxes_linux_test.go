@@ -17,68 +17,6 @@ import (
 	"moltisfs/tools"
 )
 
-// A session's calls run where the configuration says, and nowhere else: each answer tells, each place has its own history,
-// and what can't be reached is refused.
-func TestSandboxedSessions(t *testing.T) {
-	t.Parallel()
-	program, dir := binary(t), t.TempDir()
-	tree, data := filepath.Join(dir, "tree"), filepath.Join(dir, "data")
-	must(t, os.Mkdir(tree, 0o755))
-	call := func(session, command string) string {
-		t.Helper()
-		cfg := filepath.Join(dir, "c.toml")
-		text := fmt.Sprintf("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n[tools.sandbox]\n"+
-			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nroot = %q\n", command, tree)
-		must(t, os.WriteFile(cfg, []byte(text), 0o600))
-		c := exec.Command(program, "call", "--config", cfg, "--data-dir", data, "--root", tree, "--session", session, "Write",
-			fmt.Sprintf(`{"file_path":%q,"content":"x\n"}`, filepath.Join(tree, session)))
-		out, _ := c.Output() // the answer says how it ended
-		return string(out)
-	}
-	if got := call("free", "env"); !strings.Contains(got, `"where":"host"`) {
-		t.Error(got)
-	}
-	got := call("boxed-1", "env")
-	_, where, _ := strings.Cut(got, `"where":"`)
-	where, _, _ = strings.Cut(where, `"`)
-	if !strings.HasPrefix(where, "env-") || !strings.Contains(got, `"kind":"write"`) {
-		t.Fatal(got)
-	}
-	if log := recordsOf(t, filepath.Join(data, "sandboxes", where)); !strings.Contains(log, `"where":"`+where+`"`) {
-		t.Error(log)
-	}
-	// A relative path of a person starts at the root of the sandbox, wherever the command runs.
-	read := exec.Command(program, "call", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--session", "boxed-1",
-		"Read", `{"file_path":"boxed-1"}`)
-	read.Dir = dir
-	if out, err := read.Output(); !strings.Contains(string(out), `"kind":"text"`) {
-		t.Errorf("%v: %s", err, out)
-	}
-	for _, command := range []string{"checkpoint list", "audit"} { // the history is there without the configuration, too
-		cmd := exec.Command(program, append(strings.Fields(command), "--data-dir", data, "--sandbox", where)...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_CONFIG_HOME="+dir)
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "boxed-1") {
-			t.Errorf("%s without a configuration: %v: %s", command, err, out)
-		}
-	}
-	for _, name := range []string{"free", "."} {
-		out, _ := exec.Command(program, "checkpoint", "list", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--sandbox", name).CombinedOutput()
-		if !strings.Contains(string(out), "there is no sandbox "+name) {
-			t.Errorf("--sandbox %s: %s", name, out)
-		}
-	}
-	if got := call("boxed-2", "false"); !strings.Contains(got, `"kind":"unavailable"`) {
-		t.Error(got)
-	}
-	log, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(log), `"where":"false-`) {
-		t.Errorf("the record of a call that could not be made: %v: %s", err, log)
-	}
-	if _, err := os.Lstat(filepath.Join(tree, "boxed-2")); err == nil {
-		t.Error("what was refused was done")
-	}
-}
-
 // More than 32 sandboxes that nobody needs are not kept open: the oldest goes, and comes back when it is needed. One that
 // a call needs stays.
 func TestOpenSandboxes(t *testing.T) {
@@ -139,11 +77,6 @@ func TestOursInNoSandbox(t *testing.T) {
 		if err := o.outOfReach(&place.Place{Dir: c.box}); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
-	}
-	conf := laid(t, at("data/c.toml"), fmt.Sprintf("[tools.sandbox]\nmode = \"all\"\ncommand = [%q]\n", "bubblewrap:"+at("data")))
-	out, _ := exec.Command(binary(t), "doctor", "--config", conf, "--data-dir", at("data")).CombinedOutput()
-	if _, err := exec.LookPath("bwrap"); err == nil && !strings.Contains(string(out), "which no agent may reach") {
-		t.Errorf("doctor: %s", out)
 	}
 }
 
@@ -312,20 +245,10 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	read("hello")
 }
 
-// A server that the kernel holds could start a worker once, and never again. No reload gives it one either.
+// A server that the kernel holds could start a worker once, and never again: no reload gives it one.
 func TestSandboxUnderConfine(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env"`, "")
-	for _, line := range []string{"mcp --confine", "acp"} {
-		args := append(strings.Fields(line), "--config", conf, "--data-dir", filepath.Join(dir, "data"))
-		if line == "acp" {
-			args = append(args, "--", "true")
-		}
-		out, err := exec.Command(binary(t), args...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "can't be used with [tools.sandbox]") {
-			t.Errorf("%s: %v: %s", line, err, out)
-		}
-	}
 	text, err := os.ReadFile(conf)
 	must(t, err)
 	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
@@ -390,84 +313,4 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 	}
 	return dir, laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\nrequire_approval = false\n[tools.sandbox]\nmode = %q\n"+
 		"command = [%s]\nroot = %q\n%s", mode, command, filepath.Join(dir, "tree"), more))
-}
-
-// The doctor and a start say whether the sandbox is there before a session needs it, each with its exit status.
-func TestSandboxTold(t *testing.T) {
-	t.Parallel()
-	const refuses, falls = "calls that belong into it are refused until it is there", "the tools operate on this machine, for all sessions"
-	for _, c := range []struct {
-		name, command, more, doctor, start string
-		sick, wrote                        int // exit status of doctor and call
-	}{
-		{"real", `"env"`, "", "is real; its worker is this build on linux/", "", exitOK, exitOK},
-		{"absent", `"no-such-program-4711"`, "", "can't be reached: exec: ", refuses, exitRefused, exitRefused},
-		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `can't be reached: its worker did not start: it said "no such box"; its calls`, refuses, exitRefused, exitRefused},
-		{"not required", `"false"`, "require = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
-		{"not required for some", `"false"`, "sessions = [\"*\"]\nrequire = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir, conf := boxedIn(t, c.command, c.more)
-			tree := filepath.Join(dir, "tree")
-			run := func(want int, says string, args ...string) string {
-				t.Helper()
-				cmd := exec.Command(binary(t), append(args, "--config", conf, "--data-dir", filepath.Join(dir, "data"), "--root", tree)...)
-				withoutTerminal(cmd)
-				out, _ := cmd.CombinedOutput()
-				if got := cmd.ProcessState.ExitCode(); got != want || !strings.Contains(string(out), says) {
-					t.Errorf("%s ends with %d, want %d and %q: %s", args[0], got, want, says, out)
-				}
-				return string(out)
-			}
-			run(c.sick, c.doctor, "doctor")
-			if found, _ := os.ReadDir(tree); len(found) > 0 {
-				t.Error("the doctor leaves", found)
-			}
-			said := run(c.wrote, c.start, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"x\n"}`, tree+"/f"), "--text")
-			if n := strings.Count(said, "no real sandbox backend is available"); (c.start != "") != (n == 1) || strings.Count(said, "no such box") > 1 {
-				t.Errorf("a start says %s", said)
-			}
-			where := "[where: " + map[bool]string{true: "host", false: base(c.command)}[c.start == falls]
-			if !strings.Contains(said, where) {
-				t.Errorf("%q is not in %s", where, said)
-			}
-			if _, err := os.Lstat(tree + "/f"); (err == nil) != (c.wrote == exitOK) {
-				t.Errorf("the file: %v", err)
-			}
-		})
-	}
-}
-
-// Where all calls run in a sandbox, workspace_root and the rules are not looked for on this machine.
-func TestRootOfASandbox(t *testing.T) {
-	t.Parallel()
-	dir, conf := boxedIn(t, `"env"`, "[tools.fs]\nworkspace_root = \"/no-such-4711\"\nallow_paths = [\"${ROOT}/**\", \"/no-such-4711/**\"]\n")
-	text, err := os.ReadFile(conf)
-	must(t, err)
-	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
-	laid(t, filepath.Join(dir, "tree", "a.txt"), "hi\n")
-	for range 2 {
-		for _, c := range []struct{ want, args string }{
-			{"c.toml is valid\n", "config check " + conf},
-			{" is real; ", "doctor --config " + conf + " --data-dir " + dir + "/data"},
-			{`"paths":["` + dir + `/tree/a.txt"]`, `call Glob {"pattern":"*"} --config ` + conf + " --data-dir " + dir + "/data"},
-		} {
-			cmd := exec.Command(binary(t), strings.Fields(c.args)...)
-			withoutTerminal(cmd)
-			out, _ := cmd.CombinedOutput()
-			if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") || strings.Contains(string(out), "not denied") {
-				t.Errorf("%s: %s", c.args, out)
-			}
-		}
-		text, err := os.ReadFile(conf)
-		must(t, err)
-		laid(t, conf, strings.Replace(string(text), "workspace_root", "# workspace_root", 1)) // and without one
-	}
-}
-
-// base is the program of a command as its name begins.
-func base(command string) string {
-	word, _, _ := strings.Cut(strings.Trim(command, `"`), `"`)
-	return word + "-"
 }
