@@ -111,8 +111,9 @@ type between struct {
 	asked         []map[string]any // questions, which are answered with yes
 }
 
-// acpBetween starts the program between the test as an editor and the test as an agent, whose process passes its streams on.
-func acpBetween(t *testing.T, root, data, config string, options ...string) *between {
+// acpBetween starts the program between the test as an editor and the test as an agent, whose process passes its streams on. The
+// editor has the file methods if files is set.
+func acpBetween(t *testing.T, files bool, options ...string) *between {
 	t.Helper()
 	b := &between{buffers: map[string]string{}}
 	dir, err := os.MkdirTemp("", "acp") // the names of sockets are short
@@ -120,29 +121,45 @@ func acpBetween(t *testing.T, root, data, config string, options ...string) *bet
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
 	must(t, err)
-	args := append([]string{"acp", "--root", root, "--config", config, "--data-dir", data}, options...)
-	b.cmd = exec.Command(binary(t), append(args, "--", binary(t), "acp-tools", l.Addr().String(), "agent")...)
-	in, err := b.cmd.StdinPipe()
-	must(t, err)
-	out, err := b.cmd.StdoutPipe()
-	must(t, err)
-	b.cmd.Stderr = os.Stderr
-	must(t, b.cmd.Start())
-	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
+	args := append([]string{"acp"}, options...)
+	var in io.Closer
+	b.cmd, b.editor, in = startWire(t, b.serve, append(args, "--", binary(t), "acp-tools", l.Addr().String(), "agent")...)
 	c, err := l.Accept()
 	must(t, err)
 	r := bufio.NewReader(c)
 	if _, err := r.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	b.editor, b.agent = newWire(t, out, in, b.serve), newWire(t, r, c, nothing)
+	b.agent = newWire(t, r, c, nothing)
 	b.agent.ended = func() { _ = c.Close() }
 	b.close = func() { _ = in.Close() }
 	b.editor.send(map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{
-		"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": true, "writeTextFile": true}}}})
+		"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": files, "writeTextFile": files}}}})
 	b.agent.send(map[string]any{"jsonrpc": "2.0", "id": b.agent.next()["id"], "result": map[string]any{}})
 	b.editor.next()
 	return b
+}
+
+// startWire starts the program, with the test at its standard input and output. serve is as in newWire.
+func startWire(t *testing.T, serve func(map[string]any) (any, bool), args ...string) (*exec.Cmd, *wire, io.Closer) {
+	t.Helper()
+	cmd := exec.Command(binary(t), args...)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	var said strings.Builder
+	cmd.Stderr = &said
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it may have been waited for
+		if t.Failed() {
+			t.Logf("%v: %s", args[0], said.String())
+		}
+	})
+	return cmd, newWire(t, out, in, serve), in
 }
 
 // serve is an editor that holds all texts.
@@ -182,7 +199,7 @@ func TestACPUndoInTheEditor(t *testing.T) {
 	for name, text := range map[string]string{file: "disk\n", config: "[tools.fs]\ncheckpoint_before_mutation = true\n"} {
 		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	b := acpBetween(t, root, filepath.Join(dir, "data"), config, "--with-mcp")
+	b := acpBetween(t, true, "--root", root, "--config", config, "--data-dir", filepath.Join(dir, "data"), "--with-mcp")
 	b.buffers[file] = "one\ntwo\n"
 	b.editor.send(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": map[string]any{"cwd": root, "mcpServers": []any{}}})
 	opened := b.agent.next()
@@ -199,13 +216,7 @@ func TestACPUndoInTheEditor(t *testing.T) {
 	for _, a := range server["args"].([]any) {
 		args = append(args, a.(string))
 	}
-	tools := exec.Command(server["command"].(string), args...)
-	in, err := tools.StdinPipe()
-	must(t, err)
-	out, err := tools.StdoutPipe()
-	must(t, err)
-	must(t, tools.Start())
-	mcp := newWire(t, out, in, nothing)
+	tools, mcp, _ := startWire(t, nothing, args...) // of this program
 	mcp.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}})
 	mcp.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	call := func(tool string, args map[string]any) string {
@@ -251,7 +262,7 @@ func TestACPReload(t *testing.T) {
 	t.Parallel()
 	root, dir := t.TempDir(), t.TempDir()
 	file, config := laid(t, filepath.Join(root, "a.txt"), "one\n"), laid(t, filepath.Join(dir, "c.toml"), "")
-	b := acpBetween(t, root, filepath.Join(dir, "data"), config)
+	b := acpBetween(t, true, "--root", root, "--config", config, "--data-dir", filepath.Join(dir, "data"))
 	read := map[string]any{"sessionId": "s", "path": file}
 	b.agent.ask("fs/read_text_file", read)
 	laid(t, config, fmt.Sprintf("[tools.fs]\ndeny_paths = [%q]\n", file))

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -119,59 +114,23 @@ func (w *attacked) config(t *testing.T, name, more string) string {
 // laid writes a configuration.
 func (w *attacked) laid(t *testing.T, name, text string) string {
 	t.Helper()
-	return laid(t, filepath.Join(w.base, "data", name), text+w.boxed)
+	return laid(t, w.data(name), text+w.boxed)
 }
 
 // serve starts the attacked programs over a tree.
 func (w *attacked) serve(t *testing.T) *attackedServers {
 	t.Helper()
 	s := &attackedServers{t: t}
-	config, data := w.config(t, "c.toml", ""), filepath.Join(w.base, "data", "d")
-	s.mcp = startWire(t, "mcp", "--dialect", "tools,capability,jettson", "--structured", "always", "--approve", "yes", "--config", config, "--data-dir", data)
+	config, data := w.config(t, "c.toml", ""), w.data("d")
+	_, s.mcp, _ = startWire(t, nothing, "mcp", "--dialect", "tools,capability,jettson", "--structured", "always", "--approve", "yes", "--config", config, "--data-dir", data)
 	s.mcp.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "attacks", "version": "1"}})
 	s.mcp.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 
 	if w.boxed != "" {
 		return s // an editor's files are in no sandbox
 	}
-	l, err := net.Listen("unix", filepath.Join(w.base, "s"))
-	must(t, err)
-	editor := startWire(t, "acp", "--approve", "never", "--config", config, "--data-dir", data, "--", binary(t), "acp-tools", l.Addr().String(), "agent")
-	c, err := l.Accept()
-	must(t, err)
-	must(t, os.RemoveAll(filepath.Join(w.base, "s")))
-	r := bufio.NewReader(c)
-	if _, err := r.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	s.acp = newWire(t, r, c, nothing)
-	s.acp.ended = func() { _ = c.Close() }
-	editor.send(map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{"clientCapabilities": map[string]any{}}})
-	s.acp.send(map[string]any{"jsonrpc": "2.0", "id": s.acp.next()["id"], "result": map[string]any{}})
-	editor.next()
+	s.acp = acpBetween(t, false, "--approve", "never", "--config", config, "--data-dir", data).agent
 	return s
-}
-
-// startWire starts the program, with the test at its standard input and output.
-func startWire(t *testing.T, args ...string) *wire {
-	t.Helper()
-	cmd := exec.Command(binary(t), args...)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	var said strings.Builder
-	cmd.Stderr = &said
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%v: %s", args[0], said.String())
-		}
-	})
-	return newWire(t, out, in, nothing)
 }
 
 // call makes one call; raw is its arguments as they are written.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,17 +80,13 @@ func runDoors(r *attackRun) {
 }
 
 func (r *attackRun) openDoor() (url, secret string) {
-	data := filepath.Join(r.w.base, "data", "d")
+	data := r.w.data("d")
 	_, out := r.own("", "token", "create", "--principal", "agent", "--data-dir", data)
 	secret = tokenOf.FindString(out)
-	server := exec.Command(binary(r.t), "serve", "--config", filepath.Join(r.w.base, "data", "c.toml"), "--data-dir", data, "--listen", "127.0.0.1:0", "--listen", "unix:"+r.w.base+"/data/u")
+	server := exec.Command(binary(r.t), "serve", "--config", r.w.data("c.toml"), "--data-dir", data, "--listen", "127.0.0.1:0", "--listen", "unix:"+r.w.base+"/data/u")
 	said, err := server.StderrPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
+	must(r.t, server.Start())
 	r.t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	for lines := bufio.NewScanner(said); url == "" && lines.Scan(); {
 		url = urlOf.FindString(lines.Text())

@@ -158,9 +158,7 @@ func (r *attackRun) family(family string) {
 		if r.row = &attackRows[i]; r.row.id[:1] == family {
 			r.attack()
 			r.held("the row")
-			if err := r.w.sweep(); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, r.w.sweep())
 		}
 	}
 	r.runScript(family)
@@ -186,7 +184,7 @@ func (r *attackRun) same(as []attackLine) {
 
 // data is the data directory of the programs: below theirs that of the sandbox.
 func (r *attackRun) data() string {
-	dir := filepath.Join(r.w.base, "data", "d")
+	dir := r.w.data("d")
 	if r.w.boxed == "" {
 		return dir
 	}
@@ -271,9 +269,7 @@ func (r *attackRun) call(tool attackTool, raw string) attackAnswer {
 	}
 	if !a.refused && (tool.class == "change" || tool.class == "leaf" || tool.class == "look" || tool.name == "filesystem__copy") {
 		r.held(tool.String() + " " + raw[:min(len(raw), 300)])
-		if err := r.w.plant(); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.w.plant())
 	}
 	r.note(tool.String(), a.kind, a.took)
 	return a

@@ -44,6 +44,9 @@ func (r *attackRun) holds(name, want string) {
 	}
 }
 
+// data is a file or directory beside the tree: where our own things are.
+func (w *attacked) data(name string) string { return filepath.Join(w.base, "data", name) }
+
 // own runs the program once.
 func (r *attackRun) own(input string, args ...string) (status int, out string) {
 	cmd := exec.Command(binary(r.t), args...)
@@ -83,9 +86,7 @@ func runTwoNames(r *attackRun) {
 			a := r.s.call(tool, tool.at(r.w, r.w.at("h1")))
 			r.note(tool.String(), a.kind, a.took)
 			r.holds("h2", "plain\n")
-			if err := r.w.plant(); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, r.w.plant())
 		}
 	}
 }
@@ -93,9 +94,7 @@ func runTwoNames(r *attackRun) {
 func runSparse(r *attackRun) {
 	dir := r.w.at("race/sparse")
 	for _, tool := range r.tools {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, os.MkdirAll(dir, 0o755))
 		f, err := os.Create(dir + "/big")
 		if err == nil {
 			err = f.Truncate(1 << 40)
@@ -124,13 +123,9 @@ func runManyEntries(r *attackRun) {
 	case *allAttacks:
 		n = 20_000
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.MkdirAll(dir, 0o755))
 	for i := range n {
-		if err := os.Symlink("../../../out", fmt.Sprintf("%s/l%d", dir, i)); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, os.Symlink("../../../out", fmt.Sprintf("%s/l%d", dir, i)))
 	}
 	for _, tool := range r.tools {
 		if tool.class == "walk" {
@@ -149,15 +144,11 @@ func runSetuid(r *attackRun) {
 		a := r.s.call(tool, tool.at(r.w, r.w.at("suid")))
 		r.note(tool.String(), a.kind, a.took)
 		info, err := os.Stat(r.w.at("suid"))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		if b, _ := os.ReadFile(r.w.at("suid")); string(b) != "plain\n" && info.Mode()&fs.ModeSetuid != 0 {
 			r.t.Errorf("%s %s leaves %s", r.row.id, tool, info.Mode())
 		}
-		if err := r.w.plant(); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.w.plant())
 	}
 }
 
@@ -193,13 +184,9 @@ func (r *attackRun) race(link string, file bool, targets ...string) {
 			dir := r.w.at("race/x")
 			_ = os.RemoveAll(dir)
 			for _, err := range []error{os.MkdirAll(dir+"/d", 0o755), os.WriteFile(dir+"/d/there", []byte("plain\n"), 0o644), os.WriteFile(dir+"/f", []byte("plain\n"), 0o644)} {
-				if err != nil {
-					r.t.Fatal(err)
-				}
+				must(r.t, err)
 			}
-			if err := os.Symlink(link, dir+"/l"); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, os.Symlink(link, dir+"/l"))
 			what := "/d"
 			if file {
 				what = "/f"
@@ -308,14 +295,10 @@ func runDoubles(r *attackRun) {
 	for _, tool := range r.tools {
 		honest := tool.at(r.w, r.w.at("plain"))
 		var fields map[string]any
-		if err := json.Unmarshal([]byte(honest), &fields); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, json.Unmarshal([]byte(honest), &fields))
 		secret := tool.at(r.w, r.w.at("secret/there"))
 		var other map[string]any
-		if err := json.Unmarshal([]byte(secret), &other); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, json.Unmarshal([]byte(secret), &other))
 		for name, v := range fields {
 			if fmt.Sprint(v) == fmt.Sprint(other[name]) {
 				continue
@@ -374,7 +357,7 @@ func (r *attackRun) calls(config string, calls ...string) string {
 	var all strings.Builder
 	for _, c := range calls {
 		f := strings.SplitN(strings.ReplaceAll(c, `"R/`, `"`+r.w.root+"/"), " ", 4)
-		_, out := r.own("", "call", "--approve", "never", "--config", config, "--data-dir", filepath.Join(r.w.base, "data", "e"),
+		_, out := r.own("", "call", "--approve", "never", "--config", config, "--data-dir", r.w.data("e"),
 			"--session", f[0], "--principal", f[1], f[2], f[3])
 		all.WriteString(out)
 	}
@@ -382,11 +365,9 @@ func (r *attackRun) calls(config string, calls ...string) string {
 }
 
 func runNobody(r *attackRun) {
-	config := filepath.Join(r.w.base, "data", "ask.toml")
-	text, err := os.ReadFile(filepath.Join(r.w.base, "data", "c.toml"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	config := r.w.data("ask.toml")
+	text, err := os.ReadFile(r.w.data("c.toml"))
+	must(r.t, err)
 	laid(r.t, config, strings.Replace(string(text), "require_approval = false", "require_approval = true", 1))
 	out := r.calls(config, `s local Write {"file_path":"R/plain","content":"EVIL"}`, `s local Edit {"file_path":"R/plain","old_string":"plain","new_string":"EVIL"}`)
 	if strings.Count(out, "approval_denied") != 2 {
@@ -433,7 +414,7 @@ func runFrames(r *attackRun) {
 		frames = frames[4:7]
 	}
 	for _, frame := range frames {
-		cmd := exec.Command(binary(r.t), "mcp", "--approve", "yes", "--config", filepath.Join(r.w.base, "data", "c.toml"), "--data-dir", filepath.Join(r.w.base, "data", "d"))
+		cmd := exec.Command(binary(r.t), "mcp", "--approve", "yes", "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"))
 		cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
 			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + frame + "\n" + `{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n")
 		start := time.Now()
@@ -461,7 +442,7 @@ func runBadRules(r *attackRun) {
 	for _, list := range []string{"deny_paths", "allow_paths", "unprotected"} {
 		for _, rule := range badRules {
 			config := r.w.laid(r.t, "bad.toml", fmt.Sprintf("[tools.fs]\n%s = [%q]\n", list, r.w.written(rule)))
-			if status, out := r.own("", "call", "--config", config, "--data-dir", filepath.Join(r.w.base, "data", "f"), "--root", r.w.root, "Read", `{"file_path":"`+r.w.at("secret/there")+`"}`); status != exitMisuse {
+			if status, out := r.own("", "call", "--config", config, "--data-dir", r.w.data("f"), "--root", r.w.root, "Read", `{"file_path":"`+r.w.at("secret/there")+`"}`); status != exitMisuse {
 				r.t.Errorf("%s: with %s = %q it says %d %s", r.row.id, list, rule, status, out)
 			}
 			if !*allAttacks {
@@ -475,7 +456,7 @@ func runBadRules(r *attackRun) {
 func runEmptyAllow(r *attackRun) {
 	config := r.w.laid(r.t, "empty.toml", "[tools.fs]\nallow_paths = []\n")
 	for _, p := range []string{"../out/there", "l-there"} {
-		if status, out := r.own("", "call", "--config", config, "--root", r.w.root, "--data-dir", filepath.Join(r.w.base, "data", "f"), "Read", `{"file_path":"`+r.w.at(p)+`"}`); status != exitRefused {
+		if status, out := r.own("", "call", "--config", config, "--root", r.w.root, "--data-dir", r.w.data("f"), "Read", `{"file_path":"`+r.w.at(p)+`"}`); status != exitRefused {
 			r.t.Errorf("%s: %s: %d %s", r.row.id, p, status, out)
 		}
 	}

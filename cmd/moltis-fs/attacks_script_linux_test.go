@@ -52,7 +52,7 @@ func (r *attackRun) runScript(family string) {
 		pairs = append(pairs, [2]string{try.want, try.path})
 	}
 	script := strings.NewReplacer("TRIES", mustJSON(r.t, pairs), `"R/`, `"`+r.w.root+"/").Replace(attackScript)
-	status, out := r.own(script, "js", "run", "--timeout", "300", "--approve", "yes", "--config", filepath.Join(r.w.base, "data", "c.toml"), "--data-dir", filepath.Join(r.w.base, "data", "d"), "-")
+	status, out := r.own(script, "js", "run", "--timeout", "300", "--approve", "yes", "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"), "-")
 	if status != 0 {
 		r.t.Fatalf("%s: the script ends with %d: %s", family, status, out[max(0, len(out)-1000):])
 	}
@@ -82,12 +82,8 @@ func (r *attackRun) runScript(family string) {
 		r.t.Errorf("%s: %d lines of the script for %d paths: %.2000s", family, n, len(all), out)
 	}
 	r.held("the script of " + family)
-	if err := r.w.plant(); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := r.w.sweep(); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.w.plant())
+	must(r.t, r.w.sweep())
 }
 
 const regoHead = "package mcp.filesystem\nimport rego.v1\n"
@@ -97,7 +93,7 @@ func (r *attackRun) policies(mode string, urls ...string) {
 	for _, url := range urls {
 		config := r.w.laid(r.t, "rego.toml", fmt.Sprintf("[tools.fs]\npolicies_mode = %q\npolicies = [%q]\n", mode, url))
 		for _, method := range [][2]string{{"Read", "{\"file_path\":%q}"}, {"filesystem.write", `{"path":%q,"content":"EVIL"}`}} {
-			status, out := r.own("", "call", "--dialect", "tools,capability", "--approve", "yes", "--config", config, "--root", r.w.root, "--data-dir", filepath.Join(r.w.base, "data", "f"),
+			status, out := r.own("", "call", "--dialect", "tools,capability", "--approve", "yes", "--config", config, "--root", r.w.root, "--data-dir", r.w.data("f"),
 				method[0], fmt.Sprintf(method[1], r.w.at("plain")))
 			if status != exitRefused && status != exitMisuse {
 				r.t.Errorf("%s: %s under %s: %d %s", r.row.id, method[0], url, status, out)

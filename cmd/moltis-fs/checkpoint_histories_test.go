@@ -81,9 +81,7 @@ func (h *randomHistory) state(path string) (s checkpoint.State, content []byte) 
 		return checkpoint.State{Kind: checkpoint.Dir, Mode: info.Mode().Perm()}, nil
 	case info.Mode()&os.ModeSymlink != 0:
 		to, err := os.Readlink(full)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		return checkpoint.State{Kind: checkpoint.Symlink, Target: to}, nil
 	}
 	if content, err = os.ReadFile(full); err != nil {
@@ -161,9 +159,7 @@ func (h *randomHistory) call(i int) {
 	}
 	for p := range paths {
 		if s, _ := h.state(p); s.Kind == checkpoint.Dir {
-			if err := os.RemoveAll(filepath.Join(h.root, p)); err != nil {
-				h.t.Fatal(err)
-			}
+			must(h.t, os.RemoveAll(filepath.Join(h.root, p)))
 		}
 		h.change(p)
 	}

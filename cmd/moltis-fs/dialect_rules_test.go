@@ -104,9 +104,7 @@ func TestRestoresKnowNoLimit(t *testing.T) {
 				var r struct {
 					Path string `json:"trash_path"`
 				}
-				if err := json.Unmarshal([]byte(answer), &r); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal([]byte(answer), &r))
 				call[1] = `{"path":"` + r.Path + `"}`
 			}
 			answer = answered(t, d, call[0], strings.ReplaceAll(call[1], `"R`, `"`+root))
@@ -169,8 +167,6 @@ func answered(t *testing.T, d answerer, tool, args string) string {
 		t.Fatalf("%s %s: %v", tool, args, err)
 	}
 	raw, err := a.JSON(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(raw)
 }

@@ -124,19 +124,13 @@ func (s *server) askAs(secret, method, params string) string {
 	s.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 	q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	q.Header.Set("Authorization", "Bearer "+secret)
 	q.Header.Set("Content-Type", "application/json")
 	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer a.Body.Close()
 	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return string(b)
 }

@@ -94,9 +94,7 @@ func (s *somebody) write(name, content string) {
 
 func (s *somebody) chmod(name string, mode os.FileMode) {
 	s.t.Helper()
-	if err := os.Chmod(filepath.Join(s.ws, name), mode); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, os.Chmod(filepath.Join(s.ws, name), mode))
 }
 
 // A removal that the system does not let a rewind make is named, before anything is changed and in a dry run too; skip passes it by, and says so.
