@@ -12,15 +12,16 @@
 // A line of the agent that readers may take apart in different ways is not passed on: it could be a
 // write to one of them. The agent gets an error for it, or the editor if it was an answer.
 //
-// A line may have any length. In each direction the longest one is held in memory, and each file
-// call that runs holds its own; at most [most] run at a time. Calls that name the same path run in
-// the order in which they came.
+// A line may have any length: it is held in memory while it passes, that of a file call while the call
+// runs. At most [most] calls run at a time. Calls that name the same path run in the order in which they
+// came.
 //
 // When the editor goes away, or the agent, requests to it end, calls under way end unchanged or
 // complete, and Serve returns. It starts and ends no process: that is [Child].
 package acp
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -188,11 +189,14 @@ func (p *Proxy) awaitCalls(stop func()) {
 	}
 }
 
-// pass takes line after line until their end.
+// pass gives take line after line of from, each with its end; the last one gets an end if it has none.
 func (p *Proxy) pass(ctx context.Context, from io.Reader,
 	take func(context.Context, []byte) error) error {
-	for l := linesOf(from); ; {
-		line, err := l.next()
+	for r := bufio.NewReaderSize(from, 64<<10); ; {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) > 0 {
+			line, err = append(line, '\n'), nil
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -210,7 +214,6 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	m, err := read(line)
 	if err == nil && m.answers() && bytes.HasPrefix(m.id, []byte(p.ours)) {
 		if got := p.waiting.take(string(m.id)); got != nil { // else nobody waits any more
-			m.line, m.result, m.failed = nil, bytes.Clone(m.result), bytes.Clone(m.failed)
 			got <- m
 		}
 		return nil
@@ -357,7 +360,6 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 		_ = p.refuse(m, 0, "it has no id, so nobody could be told what came of it")
 		return
 	}
-	m.line, m.id, m.params = nil, bytes.Clone(m.id), bytes.Clone(m.params)
 	s, err := p.of(m.params)
 	if err == nil { // the line counts as a hook, or the editor, would read it
 		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args",

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -146,38 +145,6 @@ func with(object []byte, name string, value []byte) []byte {
 		member = append(member, ',')
 	}
 	return append(member, object[1:]...)
-}
-
-// keptLine bounds a line whose memory is kept for the next one.
-const keptLine = 1 << 20
-
-// lines reads lines of any length. It holds the longest one.
-type lines struct {
-	r    *bufio.Reader
-	long []byte
-}
-
-func linesOf(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
-
-// next is one line with its end, good until the next call. The last line gets an end
-// if it has none.
-func (l *lines) next() ([]byte, error) {
-	line, err := l.r.ReadSlice('\n')
-	if err == nil {
-		return line, nil
-	}
-	if cap(l.long) > keptLine {
-		l.long = nil
-	}
-	l.long = append(l.long[:0], line...)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		line, err = l.r.ReadSlice('\n')
-		l.long = append(l.long, line...)
-	}
-	if errors.Is(err, io.EOF) && len(l.long) > 0 {
-		return append(l.long, '\n'), nil
-	}
-	return l.long, err
 }
 
 // peer is where lines go.
