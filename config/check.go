@@ -40,75 +40,43 @@ func (c Config) problems() []*finding {
 		return f
 	}
 	fs, cp, tiers := c.Tools.FS, c.Tools.FS.Checkpoint, map[string]string{}
-
 	schema().walk(func(f *field) {
-		f.checkValue(f.value(&c), add)
-		if strings.HasPrefix(f.key, "tools.fs.hooks.") && f.typ.Kind() == reflect.Slice {
-			checkPrograms(f.key, f.value(&c).Interface().([]string), add)
+		v := f.value(&c)
+		f.checkValue(v, add)
+		if list, is := v.Interface().([]string); is {
+			f.checkList(list, tiers, add)
 		}
 		if name, is := strings.CutPrefix(f.key, "tools.sandbox."); is {
 			checkSandbox(name, c.Tools.Sandbox, add)
 		}
-		switch f.key {
-		case "tools.fs.workspace_root":
-			checkRoot(f.key, fs.WorkspaceRoot, add)
-		case "tools.jettson.workspaces":
-			checkRoot(f.key, c.Tools.Jettson.Workspaces, add)
+		switch f.key { // those that depend on another
 		case "tools.jettson.per_session":
 			if j := c.Tools.Jettson; j.PerSession && j.Workspaces == "" {
 				p := add(f.key, "needs workspaces, which is not set", "add workspaces = \"/…\"")
 				p.dependsOn = "tools.jettson.workspaces"
 			}
-		case "tools.fs.allow_paths":
-			checkGlobs(f.key, fs.AllowPaths, false, add)
-		case "tools.fs.deny_paths":
-			checkGlobs(f.key, fs.DenyPaths, false, add)
-		case "tools.fs.policies":
-			checkPolicies(f.key, fs.Policies, add)
-		case "tools.fs.unprotected":
-			checkGlobs(f.key, fs.Unprotected, false, add)
 		case "tools.fs.must_read_before_write":
 			if fs.MustReadBeforeWrite && !fs.TrackReads {
 				p := add(f.key, "needs track_reads = true, which is false", "add track_reads = true")
 				p.dependsOn = "tools.fs.track_reads"
 			}
 		case "tools.fs.checkpoint.max_bytes":
-			switch {
-			case cp.MaxBytes <= 0:
-			case cp.MaxBytes < minStore && cp.MaxFileBytes <= cp.MaxBytes:
-				add(f.key, fmt.Sprintf("%d is less than %d", cp.MaxBytes, minStore),
-					"a store with nothing in it takes an eighth of that")
-			case cp.MaxFileBytes > cp.MaxBytes:
+			if f.min <= cp.MaxBytes && cp.MaxBytes < cp.MaxFileBytes {
 				why := fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes)
 				p := add(f.key, why, "the store must have room for the largest file")
 				p.dependsOn = "tools.fs.checkpoint.max_file_bytes"
 			}
-		case keepLast:
+		case "tools.fs.checkpoint.keep_last":
 			if cp.KeepLast == 0 && cp.KeepWithin == 0 {
 				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
-					"set one of the two, or checkpoint_before_mutation = false").dependsOn = keepWithin
+					"set one of the two, or checkpoint_before_mutation = false").dependsOn = "tools.fs.checkpoint.keep_within"
 			}
-		case "tools.fs.checkpoint.exclude":
-			checkGlobs(f.key, cp.Exclude, true, add)
-		case "tools.fs.checkpoint.encrypt_to":
-			if cp.EncryptTo != "" {
-				_, err := age.ParseRecipients(strings.NewReader(cp.EncryptTo))
-				if err != nil {
-					hint := `age-keygen prints one: it begins with "age1"`
-					add(f.key, "not an age recipient", hint)
-				}
-			}
-		case "tools.capability.autonomous", "tools.capability.notify",
-			"tools.capability.approval_required", "tools.capability.blocked":
-			checkCapabilities(f.key, f.value(&c).Interface().([]string), tiers, add)
-		case "tools.policy.allow", "tools.policy.deny":
-			checkNames(f.key, f.value(&c).Interface().([]string), add)
 		}
 	})
 	return out
 }
 
-// checkValue checks what can be told from the type of the key: its allowed words, and its sign.
+// checkValue checks what the declaration of the key says of it: its allowed words, its least value, and what its text has to be.
 func (f *field) checkValue(v reflect.Value, add adder) {
 	switch {
 	case f.section():
@@ -120,39 +88,41 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 			}
 			add(f.key, strconv.Quote(s)+" is not known", hint)
 		}
-	case f.typ == durationType:
-		switch d := Duration(v.Int()); {
-		case d < 0:
-			add(f.key, "must not be negative: "+d.String(), f.form())
-		case d == 0 && f.key != keepWithin:
-			add(f.key, "must be more than 0", f.form())
-		}
 	case v.CanInt():
 		switch n := v.Int(); {
 		case n < 0:
-			add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
-		case n == 0 && f.sample == "" && f.key != keepLast && !mayBeZero(f.key):
+			add(f.key, fmt.Sprint("must not be negative: ", v.Interface()), f.form())
+		case n == 0 && f.sample == "" && f.min > 0:
 			add(f.key, "must be more than 0", f.form())
-		case n > 0 && n < least[f.key]:
-			add(f.key, fmt.Sprintf("%d is less than %d: no script runs on it", n, least[f.key]), f.form())
+		case n > 0 && n < f.min:
+			add(f.key, fmt.Sprintf("%d is less than %d", n, f.min), f.form())
+		}
+	case f.check == "root":
+		checkRoot(f.key, v.String(), add)
+	case f.check == "recipient" && v.String() != "":
+		if _, err := age.ParseRecipients(strings.NewReader(v.String())); err != nil {
+			add(f.key, "not an age recipient", `age-keygen prints one: it begins with "age1"`)
 		}
 	}
 }
 
-var least = map[string]int64{"tools.js.memory": 4 << 20}
-
-// mayBeZero tells the keys of which 0 switches something off.
-func mayBeZero(key string) bool {
-	return strings.HasPrefix(key, "tools.fs.audit.") || strings.HasPrefix(key, "tools.fs.limits.")
+// checkList checks each entry of a list, as the declaration of its key says. tiers are the capabilities that another list has.
+func (f *field) checkList(list []string, tiers map[string]string, add adder) {
+	switch f.check {
+	case "globs":
+		checkGlobs(f.key, list, false, add)
+	case "globs of any depth":
+		checkGlobs(f.key, list, true, add)
+	case "programs":
+		checkPrograms(f.key, list, add)
+	case "policies":
+		checkPolicies(f.key, list, add)
+	case "capabilities":
+		checkCapabilities(f.key, list, tiers, add)
+	case "tools":
+		checkNames(f.key, list, add)
+	}
 }
-
-// minStore is the least max_bytes with which a store can hold anything.
-const minStore = 1 << 20
-
-const (
-	keepLast   = "tools.fs.checkpoint.keep_last"
-	keepWithin = "tools.fs.checkpoint.keep_within"
-)
 
 type adder func(key, why, hint string) *finding
 

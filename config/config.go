@@ -60,14 +60,15 @@ type Tools struct {
 // ** crosses directories, /x/** covers /x itself too.
 //
 // Tags: doc is the sentence for the operator, enum lists the allowed words, and sample is a value
-// to show for a key without a default.
+// to show for a key without a default. min is the least number, 1 without it; with 0, that switches
+// something off. check names the check of a text or of the entries of a list.
 type FS struct {
-	WorkspaceRoot       string   `toml:"workspace_root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given; hints for relative paths refer to it, too. It is absolute and must exist. It confines nothing: allow_paths does."`
-	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch; ${ROOT} at their beginning is the root. They are compared with real paths, links followed. An empty list allows everything that is not denied. A directory above an allowed one can be searched, and shows only what is allowed."`
-	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name; ${ROOT} as there. They hold for every way to reach the file: links, mounts, other letter case and other spellings; and by their own letters, so that [id] is also the name with the brackets. Deny wins over allow, and a denied directory is denied with all it holds."`
+	WorkspaceRoot       string   `toml:"workspace_root" check:"root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given; hints for relative paths refer to it, too. It is absolute and must exist. It confines nothing: allow_paths does."`
+	AllowPaths          []string `toml:"allow_paths" check:"globs" doc:"Absolute globs of the paths the tools may touch; ${ROOT} at their beginning is the root. They are compared with real paths, links followed. An empty list allows everything that is not denied. A directory above an allowed one can be searched, and shows only what is allowed."`
+	DenyPaths           []string `toml:"deny_paths" check:"globs" doc:"Absolute globs of the paths no tool may touch or name; ${ROOT} as there. They hold for every way to reach the file: links, mounts, other letter case and other spellings; and by their own letters, so that [id] is also the name with the brackets. Deny wins over allow, and a denied directory is denied with all it holds."`
 	ProtectSecret       string   `toml:"protect_secret" enum:"refuse|allow" doc:"Names that keep keys, passwords and tokens, such as .ssh, id_rsa, .env and .netrc: \"refuse\" neither shows nor changes them, whatever allow_paths says; \"allow\" treats them like others. docs/decisions/0041-protected-classes.md has all of them."`
 	ProtectExec         string   `toml:"protect_exec" enum:"ask|refuse|allow" doc:"Changing what runs code later or tells an agent what to do, such as .git, .bashrc, .mcp.json, CLAUDE.md and CI workflows: \"ask\" puts each change before somebody, with require_approval = false too; \"refuse\" takes none, \"allow\" sees nothing special in it."`
-	Unprotected         []string `toml:"unprotected" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
+	Unprotected         []string `toml:"unprotected" check:"globs" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
 	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of a file that the session has not read as it is now. In lines that were not shown, Edit still takes an exact old_string. Needs track_reads."`
@@ -89,7 +90,7 @@ type FS struct {
 
 	ImageMaxEdge int `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
 
-	Policies     []string `toml:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policies.md says more."`
+	Policies     []string `toml:"policies" check:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policies.md says more."`
 	PoliciesMode string   `toml:"policies_mode" enum:"all|any" sample:"all" doc:"\"all\": each of policies has to allow; \"any\": one is enough. Set with no policies at all it allows everything."`
 
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space, and a change whose checkpoint can't be stored is refused."`
@@ -102,7 +103,7 @@ type FS struct {
 
 // Audit is [tools.fs.audit].
 type Audit struct {
-	MaxBytes int64 `toml:"max_bytes" doc:"What the record and its older files, audit.jsonl.1 to .4, take together: the oldest fifth makes room. 0: nothing is moved or removed; something else does it."`
+	MaxBytes int64 `toml:"max_bytes" min:"0" doc:"What the record and its older files, audit.jsonl.1 to .4, take together: the oldest fifth makes room. 0: nothing is moved or removed; something else does it."`
 }
 
 // Memory is about how many bytes the program takes: the decoders of images, PDFs and documents share
@@ -111,16 +112,16 @@ const Memory = 2 << 30
 
 // Limits is [tools.fs.limits].
 type Limits struct {
-	CallsPerSecond int `toml:"calls_per_second" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
-	CallsAtOnce    int `toml:"calls_at_once" doc:"Calls of one session that run, or wait for approval, at the same time."`
+	CallsPerSecond int `toml:"calls_per_second" min:"0" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
+	CallsAtOnce    int `toml:"calls_at_once" min:"0" doc:"Calls of one session that run, or wait for approval, at the same time."`
 }
 
 // Hooks is [tools.fs.hooks]. A program is an absolute path and its arguments, separated by blanks.
 // There is no shell.
 type Hooks struct {
-	BeforeToolCall    []string `toml:"before_tool_call" doc:"Programs that see each call before it runs, and may change its arguments or block it. Each is an absolute path and its arguments. The call is JSON on standard input; exit 0 lets it go on, exit 1 blocks it with standard error as the reason."`
-	AfterToolCall     []string `toml:"after_tool_call" doc:"Programs that see how each call ended."`
-	ToolResultPersist []string `toml:"tool_result_persist" doc:"Programs that see each answer before it is given, and may change or withhold it."`
+	BeforeToolCall    []string `toml:"before_tool_call" check:"programs" doc:"Programs that see each call before it runs, and may change its arguments or block it. Each is an absolute path and its arguments. The call is JSON on standard input; exit 0 lets it go on, exit 1 blocks it with standard error as the reason."`
+	AfterToolCall     []string `toml:"after_tool_call" check:"programs" doc:"Programs that see how each call ended."`
+	ToolResultPersist []string `toml:"tool_result_persist" check:"programs" doc:"Programs that see each answer before it is given, and may change or withhold it."`
 	Timeout           Duration `toml:"timeout" doc:"How long one hook may take."`
 	OnError           string   `toml:"on_error" enum:"deny|allow" doc:"When a hook fails or is too slow: \"deny\" the call, or \"allow\" it as if the hook were not there."`
 }
@@ -128,16 +129,16 @@ type Hooks struct {
 // Checkpoint is [tools.fs.checkpoint].
 type Checkpoint struct {
 	MaxFileBytes int64    `toml:"max_file_bytes" doc:"Larger files are changed without a checkpoint, and the result says so."`
-	MaxBytes     int64    `toml:"max_bytes" doc:"Maximum size of the store, its log included. The oldest unpinned checkpoints are deleted to stay below it."`
-	KeepWithin   Duration `toml:"keep_within" doc:"Checkpoints younger than this are kept while max_bytes allows."`
-	KeepLast     int      `toml:"keep_last" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
-	Exclude      []string `toml:"exclude" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
-	EncryptTo    string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
+	MaxBytes     int64    `toml:"max_bytes" min:"1048576" doc:"Maximum size of the store, its log included. The oldest unpinned checkpoints are deleted to stay below it."`
+	KeepWithin   Duration `toml:"keep_within" min:"0" doc:"Checkpoints younger than this are kept while max_bytes allows."`
+	KeepLast     int      `toml:"keep_last" min:"0" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
+	Exclude      []string `toml:"exclude" check:"globs of any depth" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
+	EncryptTo    string   `toml:"encrypt_to" check:"recipient" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
 }
 
 // Jettson is [tools.jettson].
 type Jettson struct {
-	Workspaces string `toml:"workspaces" sample:"/home/user/workspaces" doc:"A directory that has one workspace for each principal. Without it, all have workspace_root for theirs."`
+	Workspaces string `toml:"workspaces" check:"root" sample:"/home/user/workspaces" doc:"A directory that has one workspace for each principal. Without it, all have workspace_root for theirs."`
 	PerSession bool   `toml:"per_session" doc:"Give each session a workspace of its own. It is made with the first file, and goes to the trash when the session ends. Needs workspaces."`
 }
 
@@ -150,23 +151,23 @@ type ACP struct {
 type JS struct {
 	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
 	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
-	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
+	Memory     int64    `toml:"memory" min:"4194304" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
 }
 
 // Policy is [tools.policy].
 type Policy struct {
 	Profile string `toml:"profile" enum:"full|coding|minimal" sample:"full" doc:"The tools that exist where allow is empty, as Moltis has it: \"full\" all, \"coding\" exec, browser and memory, \"minimal\" exec, so that neither has one of ours."`
 
-	Allow []string `toml:"allow" doc:"Names of the tools that exist; empty means all."`
-	Deny  []string `toml:"deny" doc:"Names of the tools that do not exist; deny wins. Denying Edit denies NotebookEdit too, and denying all of Write, Edit and MultiEdit denies checkpoint_restore, unless allow has that very name."`
+	Allow []string `toml:"allow" check:"tools" doc:"Names of the tools that exist; empty means all."`
+	Deny  []string `toml:"deny" check:"tools" doc:"Names of the tools that do not exist; deny wins. Denying Edit denies NotebookEdit too, and denying all of Write, Edit and MultiEdit denies checkpoint_restore, unless allow has that very name."`
 }
 
 // Capability is [tools.capability].
 type Capability struct {
-	Autonomous       []string `toml:"autonomous" doc:"Names of capabilities that run as [tools.fs] has it."`
-	Notify           []string `toml:"notify" doc:"Names of capabilities whose changes are warnings in the operator's log."`
-	ApprovalRequired []string `toml:"approval_required" doc:"Names of capabilities whose changes need approval, with require_approval = false too."`
-	Blocked          []string `toml:"blocked" doc:"Names of capabilities that are not listed and are refused."`
+	Autonomous       []string `toml:"autonomous" check:"capabilities" doc:"Names of capabilities that run as [tools.fs] has it."`
+	Notify           []string `toml:"notify" check:"capabilities" doc:"Names of capabilities whose changes are warnings in the operator's log."`
+	ApprovalRequired []string `toml:"approval_required" check:"capabilities" doc:"Names of capabilities whose changes need approval, with require_approval = false too."`
+	Blocked          []string `toml:"blocked" check:"capabilities" doc:"Names of capabilities that are not listed and are refused."`
 }
 
 // Default is the configuration of an empty file.

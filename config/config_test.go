@@ -141,7 +141,7 @@ m.toml:18:1: tools.fs.context_window_tokens: must be more than 0; leave the key 
 m.toml:19:1: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d", "w"
 m.toml:23:1: tools.policy.deny[0]: "Wr*te": a star can only stand at the end; write "Wr*" or the whole name
 m.toml:23:1: tools.policy.deny[1]: is empty; leave it out
-m.toml:25:1: tools.fs.checkpoint.max_bytes: 10 is less than max_file_bytes, 67108864; the store must have room for the largest file
+m.toml:25:1: tools.fs.checkpoint.max_bytes: 10 is less than 1048576; write max_bytes = 1073741824
 m.toml:26:1: tools.fs.checkpoint.keep_within: must not be negative: -3600s; write keep_within = "7d"
 m.toml:27:1: tools.fs.checkpoint.exclude[1]: bad glob "*.[k": class is never closed; a literal bracket is \[
 m.toml:27:1: tools.fs.checkpoint.exclude[2]: bad glob "a/b": not absolute; begin with / or, for any depth, with **/
@@ -222,8 +222,9 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not the string \"10485760\"; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not 1e+07; write max_read_bytes = 10485760"},
 		{"[tools.fs]\napproval_timeout = '0s'", "m:2:1: tools.fs.approval_timeout: must be more than 0; write approval_timeout = \"120s\""},
-		{"[tools.js]\nmemory = 64", "m:2:1: tools.js.memory: 64 is less than 4194304: no script runs on it; write memory = 536870912"},
-		{"[tools.fs.checkpoint]\nmax_bytes = 100000\nmax_file_bytes = 1000", "m:2:1: tools.fs.checkpoint.max_bytes: 100000 is less than 1048576; a store with nothing in it takes an eighth of that"},
+		{"[tools.js]\nmemory = 64", "m:2:1: tools.js.memory: 64 is less than 4194304; write memory = 536870912"},
+		{"[tools.fs.checkpoint]\nmax_bytes = 100000\nmax_file_bytes = 1000", "m:2:1: tools.fs.checkpoint.max_bytes: 100000 is less than 1048576; write max_bytes = 1073741824"},
+		{"[tools.fs.checkpoint]\nmax_bytes = 2000000", "m:2:1: tools.fs.checkpoint.max_bytes: 2000000 is less than max_file_bytes, 67108864; the store must have room for the largest file"},
 		{"[tools.fs.checkpoint]\nkeep_last = 0\nkeep_within = '0s'", "m:2:1: tools.fs.checkpoint.keep_last: 0, and keep_within is 0 as well: nothing would be kept; set one of the two, or checkpoint_before_mutation = false"},
 	} {
 		_, err := Decode([]byte(c.src), "m")

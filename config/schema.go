@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,8 @@ type field struct {
 	doc      string
 	enum     []string
 	sample   string
+	min      int64    // the least number or duration
+	check    string   // of a text, or of each entry of a list
 	children []*field // of a section
 }
 
@@ -42,6 +45,11 @@ func (f *field) addChildren() {
 			typ:    sf.Type,
 			doc:    sf.Tag.Get("doc"),
 			sample: sf.Tag.Get("sample"),
+			min:    1,
+			check:  sf.Tag.Get("check"),
+		}
+		if least := sf.Tag.Get("min"); least != "" {
+			c.min, _ = strconv.ParseInt(least, 10, 64) // it is ours
 		}
 		if e := sf.Tag.Get("enum"); e != "" {
 			c.enum = strings.Split(e, "|")

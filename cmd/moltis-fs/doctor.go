@@ -72,48 +72,32 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	}{!hazards, list(found)}, "%s", b.String()), refusedIf(hazards))
 }
 
-func about(h sandbox.Hello) string {
-	held := "is not held to the root by the kernel"
-	if h.Confined {
-		held = "is held to the root by the kernel, too"
-	}
-	return fmt.Sprintf("its worker is this build on %s, user %d, works in %s and %s", h.System, h.UID, visible(h.Root), held)
-}
-
-// sandboxOf is the sandbox of the session that the command line names.
-func (in *invocation) sandboxOf() (*opener, *place.Place, error) {
-	o, err := in.opener()
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(o.cfg.Tools.Sandbox.Command) == 0 {
-		return nil, nil, misuse("name one in [tools.sandbox]; docs/sandbox.md says how", "the configuration has no sandbox")
-	}
-	p, err := o.place(cmp.Or(in.option("principal"), "local"), cmp.Or(in.option("session"), "default"))
-	if err != nil {
-		return nil, nil, misuse("name a session with --session", "%v", err)
-	}
-	return o, p, nil
-}
-
 // sandboxFinding says whether the sandbox of a configuration is real.
 func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []doctor.Finding {
 	if cfg.Mode == "off" {
 		return nil
 	}
 	f := doctor.Finding{Level: doctor.OK, About: "sandbox", What: strings.Join(cfg.Command, " ") + ": each session has its own"}
-	o, p, err := in.sandboxOf()
+	var p *place.Place
+	o, err := in.opener()
+	if err == nil {
+		p, err = o.place("local", "default")
+	}
 	if err == nil {
 		err = cmp.Or(p.Real(), o.outOfReach(p))
 	}
 	if err == nil {
 		var s *sandbox.Session
 		if s, err = sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().fingerprint()}); err == nil {
-			f.What = p.ID + " is real; " + about(s.Hello())
+			h, held := s.Hello(), "is not held to the root by the kernel"
+			if h.Confined {
+				held = "is held to the root by the kernel, too"
+			}
+			f.What = fmt.Sprintf("%s is real; its worker is this build on %s, user %d, works in %s and %s", p.ID, h.System, h.UID, visible(h.Root), held)
 			err = s.Close()
 		}
 	}
-	if err != nil && (o != nil || !place.PerSession(cfg)) {
+	if err != nil && (p != nil || !place.PerSession(cfg)) {
 		what, then := "no real sandbox is there", "its calls are refused"
 		f.Level = doctor.Hazard
 		if p != nil {

@@ -14,14 +14,9 @@ import (
 func jsCommand() *command {
 	return &command{
 		name: "js", short: "run scripts that work on files",
-		below: []*command{jsRunCommand()},
-	}
-}
-
-func jsRunCommand() *command {
-	return &command{
-		name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
-		long: `Runs the JavaScript of FILE, or of standard input, as an ES module with
+		below: []*command{{
+			name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
+			long: `Runs the JavaScript of FILE, or of standard input, as an ES module with
 top-level await, in a process of its own. What its console says comes on standard output; the
 exception that ends it, or the limit that it met, on standard error.
 
@@ -36,17 +31,18 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
-		options: options("json yes approve read-only"+onSuite,
-			opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
-			opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
-			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
-		),
-		examples: []string{
-			`moltis-fs js run --policies-json '{"filesystem": {"policies": []}}' rename.js`,
-			`moltis-fs js run --yes --timeout 120 - < count-lines.js`,
-			`echo 'console.log((await fs.readdir(".")).length)' | moltis-fs js run --json -`,
-		},
-		run: runScript,
+			options: options("json yes approve read-only"+onSuite,
+				opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
+				opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
+				opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
+			),
+			examples: []string{
+				`moltis-fs js run --policies-json '{"filesystem": {"policies": []}}' rename.js`,
+				`moltis-fs js run --yes --timeout 120 - < count-lines.js`,
+				`echo 'console.log((await fs.readdir(".")).length)' | moltis-fs js run --json -`,
+			},
+			run: runScript,
+		}},
 	}
 }
 
@@ -78,21 +74,20 @@ func runScript(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return closing(s, in.runJS(ctx, s, dialect.Call{Principal: in.option("principal"),
-		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
-		Client: program + " " + in.command.path}, args))
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return closing(s, err)
+	}
+	a, err := s.Call(ctx, dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Turn: in.option("turn"),
+		Tool: "run_js", Args: raw, Client: program + " " + in.command.path})
+	if err == nil {
+		err = in.showRun(a)
+	}
+	return closing(s, err)
 }
 
-// runJS runs one script and shows what came of it.
-func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, args map[string]any) error {
-	var err error
-	if c.Args, err = json.Marshal(args); err != nil {
-		return err
-	}
-	a, err := d.Call(ctx, c)
-	if err != nil {
-		return err
-	}
+// showRun shows the answer of a run: what the script said, and how it ended.
+func (in *invocation) showRun(a dialect.Answer) error {
 	line, err := a.JSON(true)
 	if err != nil {
 		return err

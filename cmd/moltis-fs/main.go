@@ -664,7 +664,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 	fmt.Fprint(c.OutOrStdout(), b.String())
 }
 
-// helpCommand explains a command; what is not there is misuse.
+// helpCommand explains a command or a tool.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",

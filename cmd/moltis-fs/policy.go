@@ -79,11 +79,6 @@ func testPolicy(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return misuse("", "%v", err)
 	}
-	return in.explain(ctx, chain, input)
-}
-
-// explain answers with what a chain says of an input.
-func (in *invocation) explain(ctx context.Context, chain *rego.Chain, input string) error {
 	asked, err := in.policyInput(input)
 	if err != nil {
 		return err

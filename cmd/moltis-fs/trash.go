@@ -137,7 +137,7 @@ func (in *invocation) mayEmpty(ctx context.Context, what string) error {
 	return unsaid("it would remove " + what + ", and that can't be undone")
 }
 
-// emptied is the answer: what is gone, or would be, a line each.
+// emptied answers with a line for each thing that is gone, or would be.
 func (in *invocation) emptied(v any, what string, lines []string) error {
 	verb := "removed "
 	if in.given("dry-run") {
@@ -195,7 +195,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 			err = in.mayEmpty(ctx, what)
 		}
 		if err == nil && !in.given("dry-run") {
-			err = in.emptyTrash(ctx, db, going)
+			err = in.remove(ctx, db, going)
 		}
 		if err != nil {
 			return err
@@ -253,7 +253,8 @@ func emptying(going []checkpoint.Trashed) string {
 	return what + " with " + plural(files, "file", "files") + ", " + bytesText(size)
 }
 
-func (in *invocation) emptyTrash(ctx context.Context, db *checkpoint.DB, going []checkpoint.Trashed) error {
+// remove removes entries of the trash for good.
+func (in *invocation) remove(ctx context.Context, db *checkpoint.DB, going []checkpoint.Trashed) error {
 	at, done, err := in.sandboxPlace()
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package doctor finds faults that an operator should mend before an agent is let in: who else may write to
-// the files that are obeyed, what is open, who is asked, and whether the kernel is too old.
+// Package doctor finds faults that an operator should mend before an agent is let in: files that are obeyed
+// and that others may write, too much that is open, changes without a question, a kernel that is too old.
 //
 // For example, a configuration that others may write to is a "hazard". It changes nothing and looks
 // at modes and owners of the operator's files only.
