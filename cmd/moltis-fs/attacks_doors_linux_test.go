@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -59,44 +56,23 @@ func knock(t *testing.T, url string, d stranger) (int, []byte) {
 
 // runDoors has the strangers of a row knock at a server, and somebody who may come in.
 func runDoors(r *attackRun) {
-	if r.door == "" {
-		r.door, r.token = r.openDoor()
+	if r.door == nil {
+		_, out := r.own("", "token", "create", "--principal", "agent", "--data-dir", r.w.data("d"))
+		r.door = startServer(r.t, tokenOf.FindString(out), "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"))
 	}
 	for _, d := range strangers {
 		if d.row != r.row.id {
 			continue
 		}
-		d.auth = strings.Replace(d.auth, "TOKEN", r.token, 1)
+		d.auth = strings.Replace(d.auth, "TOKEN", r.door.secret, 1)
 		start := time.Now()
-		status, body := knock(r.t, r.door, d)
+		status, body := knock(r.t, r.door.url, d)
 		if status < 400 || status >= 500 || told(body) || strings.Contains(string(body), `"result"`) {
 			r.t.Errorf("%s: %+v gets %d %s", r.row.id, d, status, body)
 		}
 		r.note("serve", fmt.Sprint(status), time.Since(start))
 	}
-	if status, body := knock(r.t, r.door, stranger{"", "", "", "application/json", "Bearer " + r.token, "POST", "/rpc"}); status != http.StatusOK {
+	if status, body := knock(r.t, r.door.url, stranger{"", "", "", "application/json", "Bearer " + r.door.secret, "POST", "/rpc"}); status != http.StatusOK {
 		r.t.Errorf("%s: who may come in gets %d %s", r.row.id, status, body)
 	}
-}
-
-func (r *attackRun) openDoor() (url, secret string) {
-	data := r.w.data("d")
-	_, out := r.own("", "token", "create", "--principal", "agent", "--data-dir", data)
-	secret = tokenOf.FindString(out)
-	server := exec.Command(binary(r.t), "serve", "--config", r.w.data("c.toml"), "--data-dir", data, "--listen", "127.0.0.1:0", "--listen", "unix:"+r.w.base+"/data/u")
-	said, err := server.StderrPipe()
-	must(r.t, err)
-	must(r.t, server.Start())
-	r.t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	for lines := bufio.NewScanner(said); url == "" && lines.Scan(); {
-		url = urlOf.FindString(lines.Text())
-	}
-	if url == "" {
-		r.t.Fatal("it does not serve")
-	}
-	go io.Copy(io.Discard, said)
-	if info, err := os.Stat(r.w.base + "/data/u"); err == nil && info.Mode().Perm() != 0o600 {
-		r.t.Errorf("the socket is open to others: %s", info.Mode())
-	}
-	return url, secret
 }

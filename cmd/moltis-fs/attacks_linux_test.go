@@ -77,8 +77,7 @@ type attackRun struct {
 	row    *attackRow
 	lines  []attackLine
 	before map[string]string
-	door   string // of a server, once it runs
-	token  string
+	door   *server // once it runs
 }
 
 // An attackLine is one of the table: how the calls of a row by a tool ended, and the slowest.

@@ -463,6 +463,4 @@ func runEmptyAllow(r *attackRun) {
 	r.note("call --root", "path_denied", 0)
 }
 
-var (
-	tokenOf = regexp.MustCompile(`\bmfs_\S+`)
-)
+var tokenOf = regexp.MustCompile(`\bmfs_\S+`)

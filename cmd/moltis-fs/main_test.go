@@ -42,6 +42,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == heldMark {
 		heldWorker(os.Args[2])
 	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6") // they wait more than they compute
+	}
 	remove := testdir.InMemory()
 	status := m.Run()
 	printClientTable()
