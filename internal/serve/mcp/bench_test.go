@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"context"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,18 +37,6 @@ func benched(b *testing.B, content string) (*sdk.ClientSession, string) {
 	must(b, err)
 	file := filepath.Join(dir, "a.txt")
 	writeFile(b, file, content)
-	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(dir, "data")})
-	must(b, err)
-	b.Cleanup(func() { suite.Close() })
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	go func() {
-		_ = mcp.Serve(context.Background(), suite.Dialect(), in, out, mcp.Options{}) // ends with the pipes
-		out.Close()
-	}()
-	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
-	s, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
-	must(b, err)
-	b.Cleanup(func() { s.Close(); toServer.Close() })
-	return s, file
+	toServer, fromServer := serve(b, config.Default(), tools.Options{}, mcp.Options{})
+	return connect(b, toServer, fromServer, "bench", "2025-11-25", nil), file
 }

@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -62,29 +61,28 @@ func TestEndOfInputWithdrawsQuestions(t *testing.T) {
 				<-ctx.Done() // as the queue does, for the approval timeout
 				return tools.Answer{Decision: tools.Cancelled}, nil
 			})
-			toServer, fromServer := serve(t, config.Default(), tools.Options{Approver: never, DataDir: data}, mcp.Options{Elicit: elicit})
-			lines := bufio.NewReader(fromServer)
-			call := func(id int, tool, args string) string {
+			p := newPlain(t, config.Default(), tools.Options{Approver: never, DataDir: data}, mcp.Options{Elicit: elicit})
+			send := func(id int, tool, args string) {
 				meta := ""
 				if revision == "2026-07-28" {
-					meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}`
+					meta = `,"_meta":{` + stateless + `}`
 				}
-				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"file_path":%q%s}%s}}`+"\n", id, tool, f, args, meta)
+				_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"file_path":%q%s}%s}}`+"\n", id, tool, f, args, meta)
+				must(t, err)
 			}
 			if revision != "2026-07-28" {
-				io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+revision+`","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
-				lines.ReadString('\n')
-				io.WriteString(toServer, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+				p.hello(revision, `{"elicitation":{}}`)
+				io.WriteString(p.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 			}
-			io.WriteString(toServer, call(2, "Write", `,"content":"new\n"`))
+			send(2, "Write", `,"content":"new\n"`)
 			if elicit {
-				lines.ReadString('\n') // the question
+				p.out.ReadString('\n') // the question
 			} else {
 				<-asked
 			}
-			io.WriteString(toServer, call(3, "Read", ""))
-			toServer.Close()
-			rest, err := io.ReadAll(lines)
+			send(3, "Read", "")
+			p.in.Close()
+			rest, err := io.ReadAll(p.out)
 			if err != nil || !strings.Contains(string(rest), `"id":3,"result"`) || !strings.Contains(string(rest), "one") || content(t, f) != "one\n" {
 				t.Errorf("%s, elicit %v: %s %v", revision, elicit, rest, err)
 			}
@@ -101,8 +99,8 @@ func TestEndOfInputWithoutQuestions(t *testing.T) {
 	suite, err := tools.Open(config.Default(), tools.Options{Approver: approval.Yes("--approve yes"), DataDir: filepath.Join(t.TempDir(), "data")})
 	must(t, err)
 	defer suite.Close()
-	in := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":%q,"content":"new\n"},`+
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n", f)
+	in := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":%q,"content":"new\n"},"_meta":{%s}}}`+"\n",
+		f, stateless)
 	var out strings.Builder
 	slow := waits{suite.Dialect(), make(chan struct{})}
 	if err := mcp.Serve(t.Context(), slow, io.MultiReader(strings.NewReader(in), slow), &out, mcp.Options{}); err != nil || content(t, f) != "new\n" {

@@ -34,19 +34,25 @@ import (
 // The two ways of the protocol: with a handshake and requests from the server, and without.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
-// serve serves a suite over the case's tree until the test ends.
-func serve(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) (toServer *io.PipeWriter, fromServer *io.PipeReader) {
+// serve serves a suite until the test ends.
+func serve(t testing.TB, cfg config.Config, so tools.Options, o mcp.Options) (toServer *io.PipeWriter, fromServer *io.PipeReader) {
 	t.Helper()
 	if so.DataDir == "" {
 		so.DataDir = filepath.Join(t.TempDir(), "data")
 	}
 	suite, err := tools.Open(cfg, so)
 	must(t, err)
+	t.Cleanup(func() { must(t, suite.Close()) })
+	return serveDialect(t, suite.Dialect(), o)
+}
+
+// serveDialect serves a dialect until the test ends.
+func serveDialect(t testing.TB, d dialect.Dialect, o mcp.Options) (toServer *io.PipeWriter, fromServer *io.PipeReader) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := mcp.Serve(context.Background(), suite.Dialect(), in, out, o)
+		err := mcp.Serve(context.Background(), d, in, out, o)
 		out.Close()
 		served <- err
 	}()
@@ -54,9 +60,6 @@ func serve(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) (to
 		toServer.Close()
 		if err := <-served; err != nil {
 			t.Errorf("serving ended with %v", err)
-		}
-		if err := suite.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 	return toServer, fromServer
@@ -80,7 +83,7 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 }
 
 // connect connects a client of a revision to a server.
-func connect(t *testing.T, in io.WriteCloser, out io.ReadCloser, name, revision string, o *sdk.ClientOptions) *sdk.ClientSession {
+func connect(t testing.TB, in io.WriteCloser, out io.ReadCloser, name, revision string, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, o).Connect(context.Background(),
 		&sdk.IOTransport{Reader: out, Writer: in}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
@@ -472,8 +475,6 @@ func TestAnswersFindTheirQuestions(t *testing.T) {
 		{[]string{`"accept","content":{"allow":"session"}`}, fmt.Sprint(approval.TimedOut, " ", approval.Approved)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			in, toServer := io.Pipe()
-			fromServer, out := io.Pipe()
 			ask := func(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
 				second := make(chan approval.Answer)
 				go func() {
@@ -487,8 +488,7 @@ func TestAnswersFindTheirQuestions(t *testing.T) {
 				text, err := json.Marshal(fmt.Sprint(a.Decision, " ", (<-second).Decision))
 				return &dialect.Object{Of: "ask", Content: text}, err
 			}
-			done := make(chan error)
-			go func() { done <- mcp.Serve(context.Background(), asks(ask), in, out, mcp.Options{Elicit: true}) }()
+			toServer, fromServer := serveDialect(t, asks(ask), mcp.Options{Elicit: true})
 			p := &plain{t, toServer, bufio.NewReader(fromServer)}
 			got := p.ask(1, "tools/call", `"name":"ask"`)
 			time.Sleep(2 * time.Second)
@@ -503,10 +503,6 @@ func TestAnswersFindTheirQuestions(t *testing.T) {
 			}
 			if !strings.Contains(got, c.want) {
 				t.Errorf("%s, want %s", got, c.want)
-			}
-			toServer.Close()
-			if err := <-done; err != nil {
-				t.Error(err)
 			}
 		})
 	}
@@ -533,6 +529,16 @@ func (p *plain) line(l string) string {
 	return got
 }
 
+// hello opens a connection of a revision with a handshake, for a client of these capabilities.
+func (p *plain) hello(revision, capabilities string) string {
+	return p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + revision + `","capabilities":` + capabilities +
+		`,"clientInfo":{"name":"t","version":"1"}}}`)
+}
+
+// stateless is the _meta of a request of revision 2026-07-28, for a client that can ask its user.
+const stateless = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}`
+
 func (p *plain) ask(id int, method, params string) string { return p.call(id, "", method, params) }
 
 // call sends one request of revision 2026-07-28; meta is more of its _meta, with a comma behind.
@@ -541,8 +547,7 @@ func (p *plain) call(id int, meta, method, params string) string {
 		params = "," + params
 	}
 	return p.line(`{"jsonrpc":"2.0","id":` + string(mustJSON(p.t, id)) + `,"method":"` + method + `","params":{"_meta":{` + meta +
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
-		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}` + params + `}}`)
+		stateless + `}` + params + `}}`)
 }
 
 // Our keys in _meta are understood or refused: they are never passed over, which would make the call one of the server's own session.

@@ -23,7 +23,7 @@ func TestIDsComeBack(t *testing.T) {
 	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
 	for _, revision := range revisions {
 		p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{})
-		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`
+		meta := `"_meta":{` + stateless + `},`
 		if revision == revisions[0] {
 			meta = ""
 			got := p.line("\ufeff" + `{"jsonrpc":"2.0","id":1234567890123456789,"method":"initialize","params":{"protocolVersion":"` + revision + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
@@ -60,7 +60,7 @@ func TestNumbersNameOneCall(t *testing.T) {
 		<-ctx.Done()
 		return tools.Answer{Decision: tools.Cancelled}, nil
 	})}, mcp.Options{})
-	p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.hello("2025-11-25", "{}")
 	send := func(line string) {
 		if _, err := io.WriteString(p.in, line+"\n"); err != nil {
 			t.Error(err)

@@ -35,14 +35,10 @@ func TestProgress(t *testing.T) {
 				})}
 				toServer, fromServer := serve(t, config.Default(), o, mcp.Options{})
 				var heard []float64
-				client := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{
+				s := connect(t, toServer, fromServer, "test", revision, &sdk.ClientOptions{
 					ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 						heard = append(heard, r.Params.Progress)
 					}})
-				s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
-					&sdk.ClientSessionOptions{ProtocolVersion: revision})
-				must(t, err)
-				defer s.Close()
 				p := &sdk.CallToolParams{Name: "Write", Arguments: map[string]any{"file_path": f, "content": "2"}}
 				if c.token != nil {
 					p.SetProgressToken(c.token)
@@ -81,23 +77,13 @@ func TestProgressCountsFiles(t *testing.T) {
 	for _, revision := range revisions {
 		for of, want := range map[int64]string{0: "Count: 29 files so far, 3 s", 40: "Count: 29 of 40 files, 3 s"} {
 			synctest.Test(t, func(t *testing.T) {
-				in, toServer := io.Pipe()
-				fromServer, out := io.Pipe()
-				go func() {
-					_ = mcp.Serve(context.Background(), counting{of}, in, out, mcp.Options{Elicit: true})
-					out.Close()
-				}()
-				defer toServer.Close()
+				toServer, fromServer := serveDialect(t, counting{of}, mcp.Options{Elicit: true})
 				var heard []string
-				client := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{
+				s := connect(t, toServer, fromServer, "test", revision, &sdk.ClientOptions{
 					ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) { return nil, io.EOF },
 					ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 						heard = append(heard, fmt.Sprint(r.Params.Message, " ", r.Params.Progress, " ", r.Params.Total))
 					}})
-				s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
-					&sdk.ClientSessionOptions{ProtocolVersion: revision})
-				must(t, err)
-				defer s.Close()
 				p := &sdk.CallToolParams{Name: "Count"}
 				p.SetProgressToken("x")
 				_, _ = s.CallTool(t.Context(), p)

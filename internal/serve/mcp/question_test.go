@@ -155,8 +155,7 @@ func answers(t *testing.T, revision, f, result string, after time.Duration) stri
 		time.Sleep(after)
 		return p.ask(2, "tools/call", write+`,"requestState":"`+state+`","inputResponses":{"approval":`+result+`}`)
 	}
-	p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + revision +
-		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.hello(revision, `{"elicitation":{}}`)
 	asked := p.line(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + write + `}}`)
 	var q struct {

@@ -47,9 +47,8 @@ func TestSessionsEndWithTheConnection(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder
 	for i, session := range []string{"", "a", "b", "a"} {
-		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"moltis-fs/session":%q,`+
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
-			`"io.modelcontextprotocol/clientCapabilities":{}},"name":"look","arguments":{}}}`+"\n", i, session)
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"moltis-fs/session":%q,%s},"name":"look","arguments":{}}}`+"\n",
+			i, session, stateless)
 	}
 	k := &keeps{}
 	err := mcp.Serve(t.Context(), k, io.NopCloser(strings.NewReader(in.String())), io.Discard,
@@ -113,7 +112,7 @@ func TestStrayRequests(t *testing.T) {
 		}
 	}
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{})
-	p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.hello("2025-06-18", "{}")
 	for method, want := range map[string]string{"tools/list": `"Read"`, "nonsense": "-32601"} {
 		if got := p.line(`{"jsonrpc":"2.0","id":2,"method":"` + method + `"}`); !strings.Contains(got, want) {
 			t.Errorf("%s after the handshake: %s", method, got)
