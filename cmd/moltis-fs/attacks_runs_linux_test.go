@@ -405,34 +405,7 @@ func runIDs(r *attackRun) {
 	}
 }
 
-// runFrames sends what is no message; the server goes on, or ends, and does nothing.
-func runFrames(r *attackRun) {
-	one := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":%q,"content":"EVIL"}}}`, r.w.at("secret/there"))
-	frames := []string{"[]", "[1,2]", "null", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, "[" + one + "," + one + "]", one + one,
-		strings.Replace(one, `"id":7,`, "", 1), strings.Replace(one, `"2.0"`, `"1.0"`, 1), strings.Repeat("[", 1_000_000), "Content-Length: 5\r\n\r\n{}", "{\"\xff\":"}
-	if !*allAttacks {
-		frames = frames[4:7]
-	}
-	for _, frame := range frames {
-		cmd := exec.Command(binary(r.t), "mcp", "--approve", "yes", "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"))
-		cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + frame + "\n" + `{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n")
-		start := time.Now()
-		out, _ := cmd.Output()
-		for line := range bytes.Lines(out) {
-			if !json.Valid(line) || told(line) {
-				r.t.Errorf("%s: to %.80s it says %.300s", r.row.id, frame, line)
-			}
-		}
-		how := "goes on"
-		if !bytes.Contains(out, []byte(`"id":9`)) {
-			how = "ends"
-		}
-		r.note("mcp", how, time.Since(start))
-	}
-}
-
-// runOutput has nothing to do: what is no message on standard output has failed the test already.
+// runOutput has nothing to do: a line of standard output that is no message has failed the test already.
 func runOutput(r *attackRun) { r.note("mcp, acp", fmt.Sprint(r.s.n, " messages"), 0) }
 
 // badRules are no rules: each lacks something.

@@ -3,11 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"strings"
 )
 
@@ -84,67 +79,4 @@ func (r *attackRun) runScript(family string) {
 	r.held("the script of " + family)
 	must(r.t, r.w.plant())
 	must(r.t, r.w.sweep())
-}
-
-const regoHead = "package mcp.filesystem\nimport rego.v1\n"
-
-// policies want a call refused under each of these chains, or the program to say that it can't be used.
-func (r *attackRun) policies(mode string, urls ...string) {
-	for _, url := range urls {
-		config := r.w.laid(r.t, "rego.toml", fmt.Sprintf("[tools.fs]\npolicies_mode = %q\npolicies = [%q]\n", mode, url))
-		for _, method := range [][2]string{{"Read", "{\"file_path\":%q}"}, {"filesystem.write", `{"path":%q,"content":"EVIL"}`}} {
-			status, out := r.own("", "call", "--dialect", "tools,capability", "--approve", "yes", "--config", config, "--root", r.w.root, "--data-dir", r.w.data("f"),
-				method[0], fmt.Sprintf(method[1], r.w.at("plain")))
-			if status != exitRefused && status != exitMisuse {
-				r.t.Errorf("%s: %s under %s: %d %s", r.row.id, method[0], url, status, out)
-			}
-			r.note("call "+method[0], fmt.Sprint("exit ", status), 0)
-		}
-		r.holds("plain", "plain\n")
-	}
-}
-
-func (r *attackRun) rego(text string) string {
-	return "file://" + laid(r.t, filepath.Join(r.w.base, "data", fmt.Sprintf("p%d.rego", len(text))), regoHead+text)
-}
-
-func runRegoFails(r *attackRun) {
-	r.policies("all", r.rego("allow := 3"), r.rego("allow if input.path == 1"), r.rego("allow := true if true\nallow := false if true"), r.rego("allow := {"))
-}
-
-func runRegoReaches(r *attackRun) {
-	r.policies("all", r.rego(`allow if http.send({"method":"get","url":"http://127.0.0.1/"}).status_code == 200`), r.rego("allow if opa.runtime().env.HOME"))
-	if *allAttacks {
-		r.policies("all", r.rego("allow if count(numbers.range(1, 1000000000)) > 1"))
-	}
-}
-
-func runRegoServer(r *attackRun) {
-	answers := []string{`{}`, `{"result":null}`, `{"result":"true"}`, `{"result":1}`, "", "moved", "failed"}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		switch _, at, _ := strings.Cut(q.URL.Path, "/v1/data/a"); {
-		case strings.HasSuffix(q.URL.Path, "yes"):
-			_, _ = io.WriteString(w, `{"result":true}`)
-		case at == "5":
-			http.Redirect(w, q, "/v1/data/yes", http.StatusTemporaryRedirect)
-		case at == "6":
-			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(w, `{"result":true}`)
-		default:
-			_, _ = io.WriteString(w, answers[at[0]-'0'])
-		}
-	}))
-	defer s.Close()
-	for i := range answers {
-		r.policies("any", fmt.Sprintf("%s a%d", s.URL, i))
-	}
-}
-
-func runRegoElsewhere(r *attackRun) {
-	r.policies("all", "gopher://127.0.0.1/", "file:///proc/self/environ", "file://"+r.w.at("absnt"), "http://127.0.0.1:1")
-}
-
-func runRegoMode(r *attackRun) {
-	r.policies("some", r.rego("allow := true"))
-	r.policies("any", r.rego("allow := false"))
 }

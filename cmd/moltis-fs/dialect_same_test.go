@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,4 +136,29 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		fmt.Fprintln(&out, audited.FindAllString(line, -1), "checkpoint:", checkpoints.MatchString(line))
 	}
 	return out.String()
+}
+
+// snapshot is every file and directory below root, with its mode and a hash of its content.
+func snapshot(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			if content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		out[path] = fmt.Sprintf("%s %x", info.Mode(), sha256.Sum256(content))
+		return nil
+	})
+	must(t, err)
+	return out
 }

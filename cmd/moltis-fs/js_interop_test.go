@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 )
+
+var whole = flag.Bool("whole", false, "run all scripts beside Node, not a few")
 
 // nodeScript has what runs a script by Node in a directory: the same contract by another engine.
 func nodeScript(t testing.TB, file, dir string) *exec.Cmd {
