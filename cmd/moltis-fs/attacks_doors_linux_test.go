@@ -57,8 +57,7 @@ func knock(t *testing.T, url string, d stranger) (int, []byte) {
 // runDoors has the strangers of a row knock at a server, and somebody who may come in.
 func runDoors(r *attackRun) {
 	if r.door == nil {
-		_, out := r.own("", "token", "create", "--principal", "agent", "--data-dir", r.w.data("d"))
-		r.door = startServer(r.t, tokenOf.FindString(out), "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"))
+		r.door = startServer(r.t, newToken(r.t, r.w.data("d"), "--principal", "agent"), "--config", r.w.data("c.toml"), "--data-dir", r.w.data("d"))
 	}
 	for _, d := range strangers {
 		if d.row != r.row.id {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -435,5 +434,3 @@ func runEmptyAllow(r *attackRun) {
 	}
 	r.note("call --root", "path_denied", 0)
 }
-
-var tokenOf = regexp.MustCompile(`\bmfs_\S+`)

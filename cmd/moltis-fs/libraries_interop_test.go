@@ -4,24 +4,15 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-// clientTable is the table that make interop prints at the end.
-var clientTable struct {
-	mu   sync.Mutex
-	rows []string
-}
 
 // row notes what became of one thing that was asked of a client.
 func row(t *testing.T, client, what string, good bool, said string) {
@@ -34,10 +25,11 @@ func row(t *testing.T, client, what string, good bool, said string) {
 	noted(client, what, verdict)
 }
 
+// noted prints a line of the table of make interop.
 func noted(client, what, verdict string) {
-	clientTable.mu.Lock()
-	defer clientTable.mu.Unlock()
-	clientTable.rows = append(clientTable.rows, fmt.Sprintf("| %s | %s | %s |", client, what, verdict))
+	if *agentsDir != "" {
+		fmt.Printf("| %s | %s | %s |\n", client, what, verdict)
+	}
 }
 
 // skipped leaves a client out, loudly.
@@ -45,19 +37,6 @@ func skipped(t *testing.T, client, why string) {
 	t.Helper()
 	noted(client, why, "SKIPPED")
 	t.Skipf("SKIPPED: %s: %s", client, why)
-}
-
-func printClientTable() {
-	if f := flag.Lookup("agents"); f.Value.String() == "" {
-		return
-	}
-	fmt.Println("| client | what | |\n|---|---|---|")
-	slices.SortStableFunc(clientTable.rows, func(a, b string) int {
-		return strings.Compare(strings.Split(a, "|")[1], strings.Split(b, "|")[1])
-	})
-	for _, r := range clientTable.rows {
-		fmt.Println(r)
-	}
 }
 
 // A library makes clients of MCP. Its driver takes the same calls.

@@ -48,7 +48,6 @@ func TestMain(m *testing.M) {
 	}
 	remove := testdir.InMemory()
 	status := m.Run()
-	printClientTable()
 	_ = os.RemoveAll(copied.dir) // what stays behind is in the temporary directory
 	testbox.Stop()
 	remove()

@@ -172,9 +172,7 @@ func TestSandboxesOfServer(t *testing.T) {
 		t.Errorf("the sandboxes are %v", sandboxes)
 	}
 
-	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
-	must(t, err)
-	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
+	s := startServer(t, newToken(t, data, "--principal", "ci"), "--config", conf, "--data-dir", data, "--approve", "yes")
 	session := func() string {
 		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
 	}
@@ -218,9 +216,7 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	must(t, err)
 	laid(t, conf, strings.Replace(string(text), "GONE", gone, 1))
 	data := filepath.Join(dir, "data")
-	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
-	must(t, err)
-	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
+	s := startServer(t, newToken(t, data, "--principal", "ci"), "--config", conf, "--data-dir", data, "--approve", "yes")
 	session := regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
 	read := func(want string) {
 		t.Helper()

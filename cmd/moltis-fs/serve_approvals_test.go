@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,12 +18,7 @@ func TestServeApprovals(t *testing.T) {
 	dir := realDir(t)
 	data, root := filepath.Join(dir, "data"), filepath.Join(dir, "tree")
 	must(t, os.Mkdir(root, 0o700))
-	token := func(args ...string) string {
-		out, err := exec.Command(binary(t), append([]string{"token", "create", "--data-dir", data}, args...)...).Output()
-		must(t, err)
-		return strings.TrimSpace(string(out))
-	}
-	agent, operator := token("--principal", "ci"), token("--principal", "ann", "--operator")
+	agent, operator := newToken(t, data, "--principal", "ci"), newToken(t, data, "--principal", "ann", "--operator")
 	s := startServer(t, agent, "--root", root, "--data-dir", data)
 	socket := func(secret string) (*websocket.Conn, *http.Response, error) {
 		return websocket.Dial(t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/ws",

@@ -36,7 +36,7 @@ func TestServe(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	secret := output("token", "create", "--principal", "ci", "--write", filepath.Join(root, "in"))
+	secret := newToken(t, data, "--principal", "ci", "--write", filepath.Join(root, "in"))
 	s := startServer(t, secret, "--root", root, "--data-dir", data, "--listen", "unix:", "--approve", "yes", "--dialect", "tools,capability")
 	s.says("serving on unix:" + data + "/serve/rpc.sock")
 	call := func(tool, arguments string) string {
@@ -95,6 +95,16 @@ func startServer(t *testing.T, secret string, args ...string) *server {
 	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
 	s.url = urlOf.FindString(s.says("serving on http"))
 	return s
+}
+
+// newToken makes a token in a data directory.
+func newToken(t *testing.T, data string, options ...string) string {
+	t.Helper()
+	status, out, errs := runWith(t, "", append([]string{"token", "create", "--data-dir", data}, options...)...)
+	if status != exitOK {
+		t.Fatal(errs)
+	}
+	return strings.TrimSpace(out)
 }
 
 // says is the next line that has some words.
