@@ -27,23 +27,15 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 		{"y\n", "edit", "two\n"},
 	} {
 		must(t, os.WriteFile(file, []byte("one\n"), 0o644))
-		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), "call", "--root", "/", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), "TERM=xterm", "NO_COLOR=")
-		cmd.ExtraFiles = []*os.File{tty.end}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
-		must(t, cmd.Start())
-		shown := tty.until(t, "[y/N or why not/?] ")
+		shown := asked(t, cmd, "[y/N or why not/?] ", c.typed)
 		for _, want := range []string{"Edit wants to change \x1b[1m" + file, "Allow Edit of " + file + ", +1 −1?", "\x1b[31m-one", "\x1b[32m+two"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%q is not shown in %q", want, shown)
 			}
 		}
-		if _, err := io.WriteString(tty.host, c.typed); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // the status follows from the kind
 		if got := out.String(); !strings.HasPrefix(got, `{"kind":"`+c.kind+`"`) || strings.Count(got, "\n") != 1 || errs.Len() > 0 {
 			t.Errorf("%q: answered %s, and on standard error %q", c.typed, got, errs.String())
 		}
@@ -54,6 +46,20 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 			t.Errorf("%q: the file holds %q", c.typed, got)
 		}
 	}
+}
+
+// asked runs a command with a terminal of its own, types an answer to its question, and gives what was shown until then.
+func asked(t *testing.T, cmd *exec.Cmd, question, typed string) (shown string) {
+	t.Helper()
+	tty := openTerminal(t)
+	cmd.ExtraFiles = []*os.File{tty.end}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	must(t, cmd.Start())
+	shown = tty.until(t, question)
+	_, err := io.WriteString(tty.host, typed)
+	must(t, err)
+	_ = cmd.Wait() // some are refused
+	return shown
 }
 
 // pseudoTerminal is a terminal whose person is the test.
@@ -111,19 +117,12 @@ func TestEmptyTrashAsks(t *testing.T) {
 		typed string
 		left  int
 	}{{"n\n", 1}, {"\n", 1}, {"y\n", 0}} {
-		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), "trash", "empty", "--all", "--config", config, "--data-dir", filepath.Join(dir, "data"))
-		cmd.ExtraFiles = []*os.File{tty.end}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
-		must(t, cmd.Start())
-		if shown := tty.until(t, "[y/N] "); !strings.Contains(shown, "Remove for good "+file) {
+		if shown := asked(t, cmd, "[y/N] ", c.typed); !strings.Contains(shown, "Remove for good "+file) {
 			t.Errorf("asked %q", shown)
 		}
-		if _, err := io.WriteString(tty.host, c.typed); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); (err == nil) != (c.left == 0) {
-			t.Errorf("%q: %v", c.typed, err)
+		if done := cmd.ProcessState.Success(); done != (c.left == 0) {
+			t.Errorf("%q: done %v", c.typed, done)
 		}
 		if left := strings.Count(run("trash", "list"), "tr-"); left != c.left {
 			t.Errorf("%q: %d entries left", c.typed, left)
@@ -131,28 +130,13 @@ func TestEmptyTrashAsks(t *testing.T) {
 	}
 }
 
-// onScreen starts the program on a terminal, with everything of it.
-func onScreen(t *testing.T, args ...string) (*pseudoTerminal, *exec.Cmd) {
-	t.Helper()
-	tty := openTerminal(t)
-	cmd := exec.Command(binary(t), args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.end, tty.end, tty.end
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(t, cmd.Start())
-	return tty, cmd
-}
-
 // Ctrl-C at a question changes nothing and ends with the status that stops a shell's loop.
 func TestCtrlCAtAQuestion(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
-	tty, cmd := onScreen(t, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
-	tty.until(t, "[y/N or why not/?] ")
-	if _, err := io.WriteString(tty.host, "\x03"); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
+	cmd := exec.Command(binary(t), "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
+	asked(t, cmd, "[y/N or why not/?] ", "\x03")
 	if got := cmd.ProcessState.ExitCode(); got != exitCtrlC {
 		t.Errorf("ended with %d", got)
 	}
