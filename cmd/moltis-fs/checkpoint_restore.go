@@ -200,18 +200,6 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }
 
-// showCall writes the answer of a call.
-func (in *invocation) showCall(p tools.Payload) error {
-	if !in.given("json") {
-		return in.showPayload(p, "")
-	}
-	out, err := tools.Encode(p)
-	if err != nil {
-		return err
-	}
-	return ending(in.write(append(out, '\n')), refusedIf(tools.Refused(p)))
-}
-
 // operate makes one call with the operator's rights and writes its answer.
 func (in *invocation) operate(ctx context.Context, tool string, args map[string]any,
 	paths []string) error {
@@ -279,8 +267,13 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		err = &exitError{exitRefused, "nothing is restored: read_only is true in [tools.fs]",
 			"take it out of the configuration, or name another with --config", tools.KindPermissionDenied}
 	}
-	if err == nil {
-		err = in.showCall(in.forOperator(p))
+	switch {
+	case err == nil && !in.given("json"):
+		err = in.showPayload(p, "")
+	case err == nil:
+		if raw, err = tools.Encode(in.forOperator(p)); err == nil {
+			err = ending(in.write(append(raw, '\n')), refusedIf(tools.Refused(p)))
+		}
 	}
 	return closing(e, storeError(err))
 }

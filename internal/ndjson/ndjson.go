@@ -1,5 +1,6 @@
 // Package ndjson reads newline-delimited JSON: the program's batch, MCP over stdio and the Agent Client
-// Protocol. It finds lines, and the members of an object in one; the reader of a line decodes it.
+// Protocol. It finds lines, and the members of an object in one, and writes the answers of JSON-RPC; the reader of a line
+// decodes it.
 package ndjson
 
 import (
@@ -7,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 )
 
 // ErrTooLong says that a line was longer than its limit. It was read to its end and forgotten; the
@@ -36,6 +38,15 @@ func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
 		}
 		return nil, err
 	}
+}
+
+// Reply is the answer to a request of JSON-RPC 2.0, without the end of its line: value is its result, or where as
+// is "error" its error. The id is null where it is nil.
+func Reply(id []byte, as string, value []byte) []byte {
+	if id == nil {
+		id = []byte("null")
+	}
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"`+as+`":`), value, []byte("}"))
 }
 
 // Members calls f for each member of an object in valid JSON, with the key as it stands, and from where to

@@ -37,6 +37,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/ndjson"
 )
 
 // Files is the dialect that carries calls out.
@@ -271,7 +272,7 @@ func (p *Proxy) reject(m message, why error) error {
 	case start[0] != '{' && start[0] != '[': // text that it prints, most likely
 		return nil
 	case !json.Valid(m.id):
-		m.id = []byte("null")
+		m.id = nil
 	case m.answers():
 		return p.editor.send(failure(m.id, -32603, "the agent's answer was not passed on: "+why.Error()))
 	}
@@ -302,7 +303,7 @@ func failure(id []byte, code int, why string) []byte {
 
 // reply is the line of an answer.
 func reply(id []byte, as string, value []byte) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`+"\n", id, as, value)
+	return append(ndjson.Reply(id, as, value), '\n')
 }
 
 // request is the line of a request, or without an id of a notification.

@@ -51,19 +51,11 @@ type request struct {
 
 // response is the answer to a request; without an id it is null.
 func response(id, result json.RawMessage, e *rpcError) []byte {
-	if id == nil {
-		id = json.RawMessage("null")
-	}
 	if e == nil { // a result of a dialect is JSON already, and may be large
-		return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
-			[]byte("}"))
+		return ndjson.Reply(id, "result", result)
 	}
-	b, _ := json.Marshal(struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   *rpcError       `json:"error"`
-	}{"2.0", id, e})
-	return b // it never fails: the data are strings and numbers
+	b, _ := json.Marshal(e) // it never fails: the data are strings and numbers
+	return ndjson.Reply(id, "error", b)
 }
 
 // answer carries out the requests of a body, one after the other. It is nil where nobody waits for an answer.

@@ -302,7 +302,7 @@ func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 				*field = v
 			}
 		default:
-			return c, misspelt("%q in _meta is %s, not a string; send it as a string, or leave it out", key, typeInJSON(v))
+			return c, misspelt("%q in _meta is no string; send it as a string, or leave it out", key)
 		}
 	}
 	s.used.Store(c.Session, nil)
@@ -311,19 +311,6 @@ func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 
 func misspelt(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
-}
-
-// typeInJSON names the type in JSON of v.
-func typeInJSON(v any) string {
-	switch v.(type) {
-	case bool:
-		return "a boolean"
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
-	}
-	return "a number"
 }
 
 // call is tools/call for a tool that there is.

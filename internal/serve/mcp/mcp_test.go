@@ -555,14 +555,14 @@ func TestOurKeysInMeta(t *testing.T) {
 	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{Session: "servers"})
 	for i, c := range []struct{ meta, want string }{
-		{`"moltis-fs/session":41`, `\"moltis-fs/session\" in _meta is a number, not a string; send it as a string`},
-		{`"moltis-fs/session":["x"]`, "is an array"},
-		{`"moltis-fs/session":{"x":1}`, "is an object"},
-		{`"moltis-fs/session":false`, "is a boolean"},
-		{`"moltis-fs/turn":7`, `\"moltis-fs/turn\" in _meta is a number`},
+		{`"moltis-fs/session":41`, `\"moltis-fs/session\" in _meta is no string; send it as a string`},
+		{`"moltis-fs/session":["x"]`, "is no string"},
+		{`"moltis-fs/session":{"x":1}`, "is no string"},
+		{`"moltis-fs/session":false`, "is no string"},
+		{`"moltis-fs/turn":7`, `\"moltis-fs/turn\" in _meta is no string`},
 		{`"moltis-fs/sesion":"x"`, `the keys are \"moltis-fs/session\" and \"moltis-fs/turn\"`},
 		{`"Moltis-FS/session":"x"`, `there is no \"Moltis-FS/session\"`},
-		{`"moltis-fs/session":41,"moltis-fs/turn":"t"`, "is a number"},
+		{`"moltis-fs/session":41,"moltis-fs/turn":"t"`, "is no string"},
 	} {
 		for _, tool := range []string{"Read", "Raed"} {
 			got := p.call(i+1, c.meta+",", "tools/call", `"name":"`+tool+`","arguments":{"file_path":`+string(mustJSON(t, f))+`}`)

@@ -232,21 +232,18 @@ func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
 // answer writes a result, or an error, to the request with this id. An error without a code gets one: 0 is not
 // among those of JSON-RPC. The caller has writing.
 func (c *connection) answer(id, result json.RawMessage, failed error) error {
-	if id == nil {
-		id = []byte("null")
-	}
-	member := `,"result":`
+	member := "result"
 	if failed != nil {
 		e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: failed.Error()}
 		if is, ok := errors.AsType[*jsonrpc.Error](failed); ok && is.Code != 0 {
 			e.Code, e.Data = is.Code, is.Data
 		}
-		member = `,"error":`
+		member = "error"
 		var err error
 		if result, err = json.Marshal(e); err != nil {
 			return fmt.Errorf("encoding an error: %w", err)
 		}
 	}
-	_, err := c.out.Write(slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(member), result, []byte("}\n")))
+	_, err := c.out.Write(append(ndjson.Reply(id, member, result), '\n'))
 	return err
 }
