@@ -2,12 +2,11 @@ package jsonrpc
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"moltisfs/internal/serve"
@@ -17,27 +16,14 @@ import (
 // that are known.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	tokens := serve.Tokens(filepath.Join(t.TempDir(), "tokens"))
+	r := runDialect(t, &toy{}, func(s *Server) { s.connections = newConnections(32) }) // eight strangers, eight that are known, four for each principal
 	secrets := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
-		_, secret, err := tokens.Create(serve.Token{Principal: who})
-		must(t, err)
-		secrets[who] = secret
+		_, secrets[who] = r.token(serve.Token{Principal: who})
 	}
-	s := New(&toy{}, Options{Tokens: tokens})
-	s.connections = newConnections(32) // eight strangers, eight that are known, four for each principal
-	l, err := serve.Listen("127.0.0.1:0", false)
-	must(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		must(t, <-ended)
-	})
 	dial := func() net.Conn {
 		t.Helper()
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
@@ -76,9 +62,9 @@ func TestConnections(t *testing.T) {
 	if got := ask(bob, secrets["bob"]); got != http.StatusOK {
 		t.Errorf("a connection of before: %d", got)
 	}
-	s.connections.mu.Lock()
-	n := len(s.connections.strangers)
-	s.connections.mu.Unlock()
+	r.server.connections.mu.Lock()
+	n := len(r.server.connections.strangers)
+	r.server.connections.mu.Unlock()
 	if n > 8 {
 		t.Errorf("%d strangers", n)
 	}

@@ -111,33 +111,43 @@ func (d *toy) endedOnes() []string {
 
 // running is a server on a loopback port and a Unix socket.
 type running struct {
-	*toy
+	*toy   // that it serves; nil: it serves something else
 	t      testing.TB
 	server *Server
 	url    string
+	tcp    *http.Client
 	unix   *http.Client // of the socket
 	tokens *serve.TokenStore
 	stop   func() error // ends it and gives what Serve gave
 }
 
-func run(t testing.TB, change ...func(*Options)) *running { return runWith(t, bodyTime, change...) }
-
-func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *running {
+// run serves a toy until the test ends, with other options if there are any.
+func run(t testing.TB, change ...func(*Options)) *running {
 	t.Helper()
-	r := &running{t: t, toy: &toy{event: make(chan json.RawMessage), begun: make(chan struct{}), finish: make(chan struct{})}}
+	d := &toy{event: make(chan json.RawMessage), begun: make(chan struct{}), finish: make(chan struct{})}
+	r := runDialect(t, d, func(*Server) {}, change...)
+	r.toy = d
+	return r
+}
+
+// runDialect serves a dialect until the test ends. tune adapts the server before it serves.
+func runDialect(t testing.TB, d dialect.Dialect, tune func(*Server), change ...func(*Options)) *running {
+	t.Helper()
+	r := &running{t: t}
 	r.tokens = serve.Tokens(filepath.Join(t.TempDir(), "tokens"))
 	o := Options{Tokens: r.tokens, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&o)
 	}
-	r.server = New(r.toy, o)
-	r.server.bodyTime = bodyTime
+	r.server = New(d, o)
+	tune(r.server)
 	l, err := serve.Listen("127.0.0.1:0", false)
 	must(t, err)
 	path := filepath.Join(t.TempDir(), "s")
 	u, err := serve.Listen("unix:"+path, false)
 	must(t, err)
 	r.url = "http://" + l.Addr().String()
+	r.tcp = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256, ExpectContinueTimeout: time.Second}}
 	r.unix = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
@@ -147,6 +157,7 @@ func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *ru
 	r.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() {
 		r.unix.CloseIdleConnections()
+		r.tcp.CloseIdleConnections()
 		if err := r.stop(); err != nil {
 			t.Error(err)
 		}
@@ -173,7 +184,7 @@ func (r *running) send(secret, body string, change ...func(*http.Request)) (int,
 	for _, f := range change {
 		f(req)
 	}
-	return r.do(http.DefaultClient, req)
+	return r.do(r.tcp, req)
 }
 
 func (r *running) do(c *http.Client, req *http.Request) (int, string) {
