@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/sandbox/place"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
 
@@ -116,27 +117,18 @@ func TestApprovalNamesTheSandbox(t *testing.T) {
 	cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--approve", "queue",
 		"Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, filepath.Join(dir, "tree", ".envrc")))
 	must(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		var list struct {
-			Approvals []struct{ ID, Summary string }
-		}
-		out, _ := exec.Command(binary(t), "approvals", "list", "--json", "--data-dir", data).Output()
-		if json.Unmarshal(out, &list) == nil && len(list.Approvals) > 0 {
-			if q := list.Approvals[0]; !strings.HasPrefix(q.Summary, "in the sandbox env-") {
-				t.Errorf("the question is %q", q.Summary)
-			}
-			cmd.Process.Kill()
-			<-ended
-			return
-		}
-		select {
-		case err := <-ended:
-			t.Fatal("nobody was asked: ", err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	var list struct {
+		Approvals []struct{ Summary string }
 	}
+	testdir.Until(t, "a question", func() bool {
+		_, out, _ := runWith(t, "", "approvals", "list", "--json", "--data-dir", data)
+		return json.Unmarshal([]byte(out), &list) == nil && len(list.Approvals) > 0
+	})
+	if q := list.Approvals[0]; !strings.HasPrefix(q.Summary, "in the sandbox env-") {
+		t.Errorf("the question is %q", q.Summary)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
 }
 
 // A server's sessions have sandboxes of their own: one ends with its session, all are taken over by other rules, and a name
@@ -269,10 +261,10 @@ func TestStoppedWhileASandboxHangs(t *testing.T) {
 	}
 	must(t, err)
 	defer in.Close()
-	for begun := false; !begun; time.Sleep(time.Millisecond) {
+	testdir.Until(t, "the start of the sandbox", func() bool {
 		_, err := os.Lstat(filepath.Join(dir, "begun"))
-		begun = err == nil
-	}
+		return err == nil
+	})
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
 	if got := said.String(); !strings.Contains(got, "are refused until it is there") || strings.Contains(got, "did not answer") {
@@ -283,19 +275,15 @@ func TestStoppedWhileASandboxHangs(t *testing.T) {
 // workers waits until the server has so many workers, and no zombie.
 func (s *server) workers(want int) {
 	s.t.Helper()
-	n := -1
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		n = 0
+	testdir.Until(s.t, fmt.Sprintf("%d workers", want), func() bool {
+		n := 0
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
 		for _, list := range threads {
 			b, _ := os.ReadFile(list) // a thread that has gone has none
 			n += len(strings.Fields(string(b)))
 		}
-		if n == want {
-			return
-		}
-	}
-	s.t.Errorf("there are %d workers, want %d", n, want)
+		return n == want
+	})
 }
 
 // boxedIn is a directory with a tree, and a configuration by which sessions run in it through a command.

@@ -99,7 +99,7 @@ func TestTheReaderGoesAway(t *testing.T) {
 			if err != nil {
 				return // it is gone
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // a few questions are enough
 		}
 	}()
 	if said, err := r.wait(); err != nil {
