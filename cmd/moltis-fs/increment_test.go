@@ -117,7 +117,7 @@ func (c *counter) run(file string, n int) error {
 			n--
 			pause = time.Millisecond
 		case k == "no_match", k == "modified_since_read", k == "conflict", c.rooted && k == "path_denied":
-			c.refusals[k]++ // somebody was faster
+			c.refusals[k]++           // somebody was faster
 			time.Sleep(rand.N(pause)) // they would meet again and again
 			pause = min(2*pause, 128*time.Millisecond)
 		default:

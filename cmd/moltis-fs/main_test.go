@@ -123,6 +123,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR")) // what scripts run counts as covered
 			real, err := filepath.EvalSymlinks(e.WorkDir)
 			e.Setenv("REAL", real)
 			return errors.Join(err, os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700))
@@ -149,7 +150,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "MOLTIS_CONFIG=" + ts.Getenv("MOLTIS_CONFIG"), "MOLTIS_DATA_DIR=" + ts.Getenv("MOLTIS_DATA_DIR")}
+	cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "MOLTIS_CONFIG=" + ts.Getenv("MOLTIS_CONFIG"), "MOLTIS_DATA_DIR=" + ts.Getenv("MOLTIS_DATA_DIR"),
+		"GOCOVERDIR=" + ts.Getenv("GOCOVERDIR")}
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
 	withoutTerminal(cmd)
