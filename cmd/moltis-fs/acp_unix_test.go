@@ -279,33 +279,7 @@ func TestACPReload(t *testing.T) {
 	}
 }
 
-// The agent's exit status is ours, and a signal ends both.
-func TestACPEnds(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	for script, want := range map[string]int{
-		"exit 0": 0, "exit 41": 41, "cat >/dev/null; exit 4": 4, "kill -9 $$": 137, "kill -PIPE $$; exit 5": 141, "/no/such/agent": 127,
-		"kill -TERM $PPID; while :; do read x; done": 143,
-	} {
-		cmd := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)
-		cmd.Dir = root
-		if strings.Contains(script, "PPID") { // else its input ends at once
-			in, err := cmd.StdinPipe()
-			must(t, err)
-			defer in.Close()
-		}
-		err := cmd.Run()
-		if got := cmd.ProcessState.ExitCode(); got != want {
-			t.Errorf("%s: status %d, %v, want %d", script, got, err, want)
-		}
-	}
-	out, err := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "/no/such/agent").CombinedOutput()
-	if e, ok := err.(*exec.ExitError); !ok || e.ExitCode() != exitMisuse || !strings.Contains(string(out), "hint: name the agent's program") {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
-// A signal ends it although the editor takes nothing.
+// A signal ends both, although the editor takes nothing.
 func TestACPEndsBesideADeafEditor(t *testing.T) {
 	t.Parallel()
 	out, full, err := os.Pipe()

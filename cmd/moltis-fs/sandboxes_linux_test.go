@@ -131,39 +131,12 @@ func TestApprovalNamesTheSandbox(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 }
 
-// A server's sessions have sandboxes of their own: one ends with its session, all are taken over by other rules, and a name
-// that is an option, a path or a command starts nothing.
+// A server's sessions have sandboxes of their own: one ends with its session, all are taken over by other rules.
 func TestSandboxesOfServer(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env", "BOX={principal}.{session}"`, "")
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
-	var said strings.Builder
-	read := func(names ...[2]string) string {
-		var all strings.Builder
-		for _, n := range names {
-			cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--principal="+n[0], "--session="+n[1], "Read",
-				fmt.Sprintf(`{"file_path":%q}`, file))
-			cmd.Stdout, cmd.Stderr = &all, &said
-			_ = cmd.Run()
-		}
-		return all.String()
-	}
-	hostile := [][2]string{{"p", "--unset=PATH"}, {"p", "../../x"}, {"p", "a b"}, {"p", "$(touch x)"}, {"p", "a;b"}, {"-v", "s"}, {"a/b", "s"}}
-	if got := read(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
-		t.Errorf("names that can't be: %s", got)
-	}
-	if n := strings.Count(said.String(), "can't stand in the command"); n != len(hostile) {
-		t.Errorf("the log says why of %d: %s", n, &said)
-	}
-	if got := read([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
-		t.Errorf("names that can be: %s", got)
-	}
-	sandboxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
-	if len(sandboxes) != 3 {
-		t.Errorf("the sandboxes are %v", sandboxes)
-	}
-
 	s := startServer(t, newToken(t, data, "--principal", "ci"), "--config", conf, "--data-dir", data, "--approve", "yes")
 	session := func() string {
 		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
@@ -178,8 +151,8 @@ func TestSandboxesOfServer(t *testing.T) {
 	if got := s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, session())); !strings.Contains(got, `"ended":true`) {
 		t.Errorf("a session without calls ends: %s", got)
 	}
-	if sandboxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(sandboxes) != 3 {
-		t.Error("to end a session its sandbox was opened")
+	if sandboxes, _ := os.ReadDir(filepath.Join(data, "sandboxes")); len(sandboxes) > 1 { // that of the start
+		t.Errorf("to end a session its sandbox was opened: %v", sandboxes)
 	}
 	reads(one, "hello")
 	reads(two, "hello")
