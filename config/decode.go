@@ -234,28 +234,26 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 		d.add(at, "unknown section", d.nearSection(path))
 		return
 	}
-	name, hint := rest[0], ""
-	if near := args.Nearest(name, f.keys()); near != "" {
-		hint = "did you mean " + strconv.Quote(near) + "?"
-	} else {
-		var all []string
-		home := map[string]string{}
-		d.schema.walk(func(s *field) {
-			for _, k := range s.keys() {
-				all = append(all, k)
-				home[k] = cmp.Or(home[k], s.key)
-			}
-		})
-		switch near := args.Nearest(name, all); {
-		case near == name:
-			hint = "it belongs under [" + home[near] + "]"
-		case near != "":
-			hint = "did you mean " + strconv.Quote(near) + " under [" + home[near] + "]?"
-		case len(f.keys()) > 0:
-			hint = "known here: " + strings.Join(f.keys(), ", ")
-		default:
-			hint = "known sections: " + strings.Join(d.sections(), ", ")
+	var all []string
+	home := map[string]string{} // the first section that has a key of this name
+	d.schema.walk(func(s *field) {
+		for _, k := range s.keys() {
+			all = append(all, k)
+			home[k] = cmp.Or(home[k], s.key)
 		}
+	})
+	name, hint := rest[0], ""
+	switch near := cmp.Or(args.Nearest(name, f.keys()), args.Nearest(name, all)); {
+	case slices.Contains(f.keys(), near):
+		hint = "did you mean " + strconv.Quote(near) + "?"
+	case near == name:
+		hint = "it belongs under [" + home[near] + "]"
+	case near != "":
+		hint = "did you mean " + strconv.Quote(near) + " under [" + home[near] + "]?"
+	case len(f.keys()) > 0:
+		hint = "known here: " + strings.Join(f.keys(), ", ")
+	default:
+		hint = "known sections: " + strings.Join(d.sections(), ", ")
 	}
 	d.add(at, "unknown key", hint)
 }
