@@ -76,12 +76,15 @@ func showAudit(ctx context.Context, in *invocation) error {
 	case err == nil:
 		return v.showAll()
 	case errors.Is(err, fs.ErrNotExist):
-		return misuse("it is made by the first call; --data-dir names another place",
-			"there is no audit log in %s", visible(dir))
+		return noLog(dir)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return nil
 	}
 	return err
+}
+
+func noLog(dir string) error {
+	return misuse("it is made by the first call; --data-dir names another place", "there is no audit log in %s", visible(dir))
 }
 
 // take takes in a line of the log.
@@ -246,8 +249,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	dir = filepath.Join(dir, "audit")
 	p, err := audit.Verify(ctx, dir, calls)
 	if errors.Is(err, fs.ErrNotExist) {
-		return misuse("it is made by the first call; --data-dir names another place",
-			"there is no audit log in %s", visible(dir))
+		return noLog(dir)
 	}
 	if err != nil {
 		return err

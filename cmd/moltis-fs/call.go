@@ -15,6 +15,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/ndjson"
 	"moltisfs/internal/refusal"
 	"moltisfs/tools"
 )
@@ -132,21 +133,16 @@ var pathKeys = []string{"file_path", "filePath", "path", "notebook_path", "paths
 // members calls f with each name and value of a JSON object, in its order, a name that comes twice
 // too. It is false where raw is no object.
 func members(raw []byte, f func(name string, v json.RawMessage)) bool {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	object := bytes.TrimSpace(raw)
+	if !json.Valid(object) || object[0] != '{' {
 		return false
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		name, ok := key.(string)
-		var v json.RawMessage
-		if err != nil || !ok || dec.Decode(&v) != nil {
-			return false
-		}
-		f(name, v)
-	}
-	_, err := dec.Token()
-	return err == nil && len(bytes.TrimSpace(raw[dec.InputOffset():])) == 0
+	ndjson.Members(object, func(key []byte, from, to int) {
+		var name string
+		_ = json.Unmarshal(key, &name) // it is valid
+		f(name, object[from:to])
+	})
+	return true
 }
 
 // absoluteArgs gives the arguments raw of a tool with every relative path taken from the directory
