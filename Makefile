@@ -27,7 +27,7 @@ help:
 	@echo '  check     what a change passes before it is sent: fmt, vet, lint, plan, race'
 	@echo '  golden    rewrite the golden calls from what the tools answer now'
 	@echo '  interop   clients that are not ours'
-	@echo '  bench, bench-checkpoint, bench-search    the figures of docs/benchmarks.md'
+	@echo '  bench, bench-checkpoint, bench-search    the figures of docs/internals/benchmarks.md'
 	@echo '  attacks, fuzz, soak    the long ways to break it; soak takes hours'
 	@echo '  corpus    the test files of the readers, anew'
 	@echo '  rename    give the module another path'
@@ -138,7 +138,7 @@ attacks:
 	go test ./cmd/moltis-fs -count=1 -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
-# The figures of docs/benchmarks.md, except those of bench-search.
+# The figures of docs/internals/benchmarks.md, except those of bench-search.
 bench:
 	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/serve/jsonrpc ./internal/serve ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/session ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 
@@ -166,7 +166,7 @@ interop:
 	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestScriptsBesideNode)$$' >interop.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
-# How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).
+# How a model's slips are answered: the table of docs/internals/ergonomics.md, and beside it that of the reference server of MCP (npx).
 # BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled
 ergonomics:
 	go test -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'

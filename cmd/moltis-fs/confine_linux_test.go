@@ -134,16 +134,16 @@ func TestConfineStatus(t *testing.T) {
 	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
 		os.WriteFile(chain, []byte("[tools.fs]\nallow_paths = [\""+dir+"/ws/**\"]\npolicies = [\"file://"+dir+"/p.rego\"]\n"), 0o600),
 		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)))
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/sandbox.md")
 	must(t, err)
-	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
+	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root DIR")
 	example, _, _ = strings.Cut(example, " -- bash`")
 	for _, c := range []struct {
 		options, command string
 		status           int
 		says             string
 	}{
-		{"--root " + dir + "/ws" + example, "exit 9", 9, ""}, // as the README has it
+		{"--root " + dir + "/ws" + example, "exit 9", 9, ""}, // as docs/sandbox.md has it
 		{"--config " + conf, "echo ran", exitUnconfined, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --read-only", "exit 0", 0, ""},

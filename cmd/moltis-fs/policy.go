@@ -36,7 +36,7 @@ func policyCommand() *command {
 			long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. Without it each policy of the
 configuration is asked, in order, until one decides. INPUT is JSON as a policy sees it as input, a
 file with that, or - for standard input: ` + inputForm + `.
-docs/policies.md has the fields.
+docs/policy.md has the fields.
 
 The answer has the decision, and that of each policy that was asked. The guard of paths runs after the
 chain in any case and is not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
