@@ -174,12 +174,11 @@ func confined(dir string) string {
 
 // tellHeld says what is open, and what is not held.
 func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
-	if o.Confine == nil {
-		in.tellOpen(cfg)
-	} else if dir, err := in.dataDir(); err == nil {
-		fmt.Fprintf(in.err, "%s: open is the working directory of each session and nothing else "+
-			"(no --root, no configuration); data is in %s\n", program, visible(dir))
+	open := in.openText(cfg)
+	if o.Confine != nil {
+		open = "the working directory of each session and nothing else (no --root, no configuration)"
 	}
+	in.tellOpen(cfg, open, in.approves("editor"))
 	if o.Terminal == "pass" {
 		fmt.Fprintf(in.err, "%s: programs that the agent runs are not held by this (--terminal pass)\n",
 			program)

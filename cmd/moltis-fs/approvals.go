@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options("json data-dir", opt("all", "", "those that are over too")),
+				options:  options("json data-dir", opt("all", "", "include answered and expired requests")),
 				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
 			},
@@ -59,6 +60,22 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 			},
 		},
 	}
+}
+
+// approveCommand is the word of the day for approvals.
+func approveCommand() *command {
+	c := approvalsCommand().below[2]
+	c.args, c.min = "[ID]", 0
+	c.short = "list the changes that wait for an answer, or let one happen"
+	c.examples = []string{"moltis-fs approve", "moltis-fs approve 3fa9"}
+	answer := c.run
+	c.run = func(ctx context.Context, in *invocation) error {
+		if len(in.args) == 0 {
+			return listApprovals(ctx, in)
+		}
+		return answer(ctx, in)
+	}
+	return c
 }
 
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
@@ -236,6 +253,26 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	}
 	return nil, misuse("use terminal, queue, yes, yes-exec or never", "%s can't ask by %s",
 		in.command.path, how)
+}
+
+// approves names for people who approves changes by the way that --approve names, or by default.
+func (in *invocation) approves(byDefault string) string {
+	switch how := cmp.Or(in.option("approve"), byDefault); {
+	case in.given("yes"):
+		return "--yes"
+	case how == "elicitation":
+		return "the client's user"
+	case how == "editor":
+		return "the editor's user"
+	case how == "queue":
+		return "the queue (" + program + " approve)"
+	case how == "never":
+		return "nobody, each change is refused"
+	case how == "terminal":
+		return "the terminal"
+	default:
+		return "--approve " + how
+	}
 }
 
 // terminal asks on the controlling terminal, wherever standard input and output lead. It is opened

@@ -15,9 +15,9 @@ import (
 )
 
 func checkpointCommand() *command {
-	return &command{
+	c := &command{
 		name:  "checkpoint",
-		short: "look at the history of changes, take them back, look after the store",
+		short: "list checkpoints, rewind to one, pin one",
 		below: []*command{
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
@@ -40,27 +40,29 @@ func checkpointCommand() *command {
 				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
-			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
-			checkpointWalkCommand("undo", "take back a session's newest change that is not undone"),
-			checkpointWalkCommand("redo", "take back a session's newest undo"),
+			checkpointRewindCommand(),
 			{
-				name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				records: "pin", name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
 				short: "keep a checkpoint whatever retention says",
 				options: options("principal session"+onStore,
 					opt("label", "TEXT", "give it a name to find it and rewind to it by")),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
-				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short:    "let retention have it again",
+				records: "unpin", name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				short:    "let the checkpoint expire again",
 				options:  options("principal session"+onStore, opt("no-label", "", "take its label away too")),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
-			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
-			checkpointGCCommand(),
-			checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
 	}
+	// their longer names
+	for _, again := range append([]*command{diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")},
+		storeCommand().below...) {
+		again.hidden = true
+		c.below = append(c.below, again)
+	}
+	return c
 }
 
 func listCheckpoints(ctx context.Context, in *invocation) error {

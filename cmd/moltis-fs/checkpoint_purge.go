@@ -14,7 +14,7 @@ import (
 
 func checkpointPurgeCommand() *command {
 	return &command{
-		name: "purge", short: "remove contents so that no byte of them stays in the store",
+		records: "purge", name: "purge", short: "remove contents so that no byte of them stays in the store",
 		long: `For secrets that got in, whichever session brought them. A content goes if a path
 that matches --path, or one below such a path, ever had it. --sha256 names one content, wherever
 it was. Links are followed only before the first wildcard. Where nothing is found it is an error.
@@ -35,8 +35,8 @@ Both are listed.`,
 				"also what would take back an interrupted change: some of its paths may stay changed"),
 		),
 		examples: []string{
-			"moltis-fs checkpoint purge --path '.env*' --dry-run",
-			"moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes",
+			"moltis-fs store purge --path '.env*' --dry-run",
+			"moltis-fs store purge --path /home/user/project/secrets.txt --yes",
 		},
 		run: purgeCheckpoints,
 	}

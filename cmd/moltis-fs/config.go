@@ -16,6 +16,12 @@ func configCommand() *command {
 		short: "check the configuration, show it, or write an example",
 		below: []*command{
 			{
+				name: "show", args: "[FILE]", max: 1,
+				short:    "write the configuration with every key, as it is in force",
+				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
+				run:      showConfig,
+			},
+			{
 				name: "check", args: "[FILE]", max: 1, options: options("json"),
 				short: "say what is wrong with a configuration, all of it",
 				long: `Each problem is one line on standard output, with file, line, column, key
@@ -25,12 +31,6 @@ rule about a path that is not there, a workspace_root without allow_paths.`,
 				examples: []string{"moltis-fs config check moltis.toml",
 					"moltis-fs config check --json moltis.toml"},
 				run: checkConfig,
-			},
-			{
-				name: "show", args: "[FILE]", max: 1,
-				short:    "write the configuration with every key, as it is in force",
-				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
-				run:      showConfig,
 			},
 			{
 				name: "example", short: "write a configuration with every key, its default and its meaning",

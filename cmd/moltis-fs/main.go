@@ -18,6 +18,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -323,13 +324,14 @@ func workerCommand() *command {
 type command struct {
 	name     string
 	short    string   // one line, no period
+	records  string   // what the audit log calls it; "": it is not on record
 	long     string   // paragraphs
 	args     string   // the positional arguments as help shows them
 	min, max int      // how many there may be
 	values   []string // what the first of them may be, for completions
 	options  []option
 	examples []string
-	below    []*command // without run one of them is needed
+	below    []*command // without run the first of them runs
 	hidden   bool
 	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
@@ -396,13 +398,15 @@ func options(names string, own ...option) []option {
 	return own
 }
 
-// commands is the table, in the order of help.
+// commands is the table, in the order of help: the words of the day, the entries for agents, and the rest.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
-		doctorCommand(),
-		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
+		mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand(),
+		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
+		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
+		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -412,6 +416,9 @@ func commands() []*command {
 	}
 	return all
 }
+
+// daily and entries are how many commands of the table are words of the day, and how many after them are entries for agents.
+const daily, entries = 10, 5
 
 // invocation is a command line that fits its command.
 type invocation struct {
@@ -446,14 +453,26 @@ func (in *invocation) arg(i int) string {
 // asked for help or completions, which have been written then.
 func parse(args []string, s streams) (in *invocation, err error) {
 	args = slices.Clone(args)
+	if near := nearestOption(args[0]); near != "" {
+		return nil, misuse("did you mean "+near+"?", "there is no option %s, and a command comes first", args[0])
+	}
 	switch args[0] {
-	case "-V", "--version":
+	case "-v", "-V", "--version":
 		args[0] = "version"
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
 	root.SetArgs(args)
 	err = root.Execute()
 	return in, err
+}
+
+// nearestOption gives the option that a misspelt first word means, as --version for --verison; "" for any other word.
+func nearestOption(word string) string {
+	own := []string{"--version", "--help", "-v", "-V", "-h"}
+	if !strings.HasPrefix(word, "-") || slices.Contains(own, word) {
+		return ""
+	}
+	return args.Nearest(word, own[:2])
 }
 
 func seeHelp(c *command) string { return "see " + program + " help " + c.path }
@@ -475,7 +494,7 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 // unsorted has help list the commands in the order of the table. The switch is one for all trees.
 var unsorted = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 
-// group is a command that needs one of those below it.
+// group is a command with others below it. Alone it runs the first of them, if that needs no arguments.
 func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 	cc := &cobra.Command{
 		Use: c.name, Short: c.short, SilenceErrors: true, SilenceUsage: true,
@@ -493,28 +512,38 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 			cc.AddCommand(leaf(b, s, found))
 		}
 	}
-	kind := strings.TrimSpace(c.path + " command")
+	kind, list := strings.TrimSpace(c.path+" command"), strings.Join(names, ", ")
 	cc.RunE = func(_ *cobra.Command, given []string) error {
-		list := strings.Join(names, ", ")
-		hint := "the " + kind + "s are " + list
-		switch {
-		case len(given) == 0 && c.path != "":
-			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
-		case len(given) == 0:
-			return misuse(hint, "a command comes first")
+		switch first := c.below[0]; {
+		case len(given) > 0:
+			return misuse(cmp.Or(meant(given[0], names), "the "+kind+"s are "+list), "there is no %s %q", kind, given[0])
+		case c.path == "":
+			return misuse("see "+program+" help", "a command comes first")
+		case first.min == 0:
+			found(&invocation{streams: s, command: first, values: map[string]string{}})
+			return nil
 		}
-		near := args.Nearest(given[0], names)
-		if _, err := definition(given[0], tools.Definitions()); near == "" && c.path == "" {
-			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
-				hint = e.hint
-			}
-		}
-		if near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		return misuse(hint, "there is no %s %q", kind, given[0])
+		return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
 	}
 	return cc
+}
+
+// meant gives the hint for a word that is no command: the nearest of the names, a command of that name in a group, or a tool.
+func meant(word string, names []string) string {
+	if near := args.Nearest(word, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	for _, c := range commands() {
+		for _, b := range c.below {
+			if b.name == word && !b.hidden {
+				return "did you mean " + program + " " + b.path + "?"
+			}
+		}
+	}
+	if _, err := definition(word, tools.Definitions()); err == nil {
+		return "did you mean " + program + " call " + word + "?"
+	}
+	return ""
 }
 
 // leaf is a command that runs.
@@ -530,7 +559,7 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			case len(args) < c.min:
 				return misuse(seeHelp(c), "%s needs %s", c.path, c.args)
 			case len(args) > c.max && c.max == 0 && c.below != nil:
-				return misuse(seeHelp(c), "there is no %s command %q", c.path, args[0])
+				return misuse(cmp.Or(meant(args[0], []string{c.below[0].name}), seeHelp(c)), "there is no %s command %q", c.path, args[0])
 			case len(args) > c.max && c.max == 0:
 				return misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, args[0])
 			case len(args) > c.max:
@@ -632,12 +661,16 @@ func optionError(cc *cobra.Command, err error) error {
 	return misuse(hint, "%s: %v", path, err)
 }
 
-const overview = `COMMAND --help explains one, with examples; help TOOL explains a tool
-  Environment: MOLTIS_CONFIG, MOLTIS_DATA_DIR. Exit: 1 refused, 2 misuse, 3 broken`
+const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, and "help options" --config,
+--data-dir and the others that many commands take.`
 
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
+	if !c.HasParent() {
+		fmt.Fprint(c.OutOrStdout(), rootHelp(c.Short))
+		return
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
@@ -656,7 +689,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
 	}
 	if runs || !above {
-		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
+		b.WriteString(optionsHelp(c))
 	}
 	if runs {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
@@ -664,14 +697,76 @@ func writeHelp(c *cobra.Command, _ []string) {
 	fmt.Fprint(c.OutOrStdout(), b.String())
 }
 
+// optionsHelp explains the options of the command c that are its own, and names the common ones.
+func optionsHelp(c *cobra.Command) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = false
+	var common []string
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(commonOptions, f.Name) {
+			common = append(common, "--"+f.Name)
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	text := "\nOptions:\n" + own.FlagUsagesWrapped(width)
+	if len(common) > 0 {
+		text += wrap("Also "+strings.Join(common, ", ")+`: see "`+program+` help options"`, width) + "\n"
+	}
+	return text
+}
+
+// commonOptions are those of [shared] that help explains once, under "help options".
+var commonOptions = []string{"json", "config", "policies-json", "data-dir", "root", "principal", "session", "sandbox", "identity", "help"}
+
+// commonHelp explains the common options.
+func commonHelp() string {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.SortFlags = false
+	for _, o := range shared {
+		if slices.Contains(commonOptions, o.name) {
+			f := all.VarPF(&optionValue{o, nil}, o.name, "", o.doc)
+			if o.value == "" {
+				f.NoOptDefVal = "true"
+			}
+		}
+	}
+	return "Options that many commands take:\n" + all.FlagUsagesWrapped(width)
+}
+
+// rootHelp is the help of the program, for a screen of 24 lines of 80 characters.
+func rootHelp(short string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\nUsage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, short, program)
+	var more []string
+	for i, c := range commands() {
+		switch {
+		case c.hidden:
+		case i < daily+entries:
+			if i == daily {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "  %-8s  %s\n", c.name, c.short)
+		default:
+			more = append(more, c.name)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n%s\n", wrap("More: "+strings.Join(append(more, "completion", "help"), ", "), width), wrap(overview, width))
+	return b.String()
+}
+
 // helpCommand explains a command; what is not there is misuse.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",
+		Use: "help [COMMAND | TOOL | options]", Short: "explain a command, or a tool such as Read",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil {
 				return misuse("", "%v", err)
+			}
+			if len(rest) == 1 && !c.HasParent() && rest[0] == "options" {
+				_, err := io.WriteString(root.OutOrStdout(), commonHelp())
+				return err
 			}
 			if len(rest) == 1 && !c.HasParent() {
 				if d, err := definition(rest[0], tools.Definitions()); err == nil {

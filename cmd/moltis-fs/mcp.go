@@ -74,7 +74,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 			return closing(s, err)
 		}
 	}
-	in.tellOpen(s.now.cfg)
+	in.tellOpen(s.now.cfg, in.openText(s.now.cfg), in.approves("elicitation"))
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
 	if o.Elicit && asksFirst(s.now.cfg, s.Definitions()) {
 		o.Asking = [2]string{" Each change is put before the user, with its diff.",

@@ -66,8 +66,8 @@ func thereIsAStore(dir string) error {
 				"looking for checkpoints: %v", err)
 		}
 	}
-	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir "+
-		"names another place", "there are no checkpoints in %s", dir)
+	return misuse(program+" status says whether undo is on; --data-dir names another place",
+		"nothing was changed yet: there is no history in %s", visible(filepath.Dir(dir)))
 }
 
 // withStore runs use on the store and closes it.
@@ -114,8 +114,8 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 			names = append(names, n.what+" "+visible(n.name))
 		}
 	}
-	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "),
-		program + " checkpoint list --json shows those that it knows", tools.KindNotFound}
+	return &exitError{exitRefused, "nothing was changed yet for " + strings.Join(names, ", "),
+		program + " log --all shows what was changed, and in which sessions; " + program + " status says whether undo is on", tools.KindNotFound}
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
@@ -186,18 +186,9 @@ func (in *invocation) operator() checkpoint.Scope {
 		AllSessions: true}
 }
 
-// recordedActions are the commands that are on record in the audit log, by the name that they have there:
-// those that change our own files, or take contents out of the store.
-var recordedActions = map[string]string{
-	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
-	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
-	"checkpoint import-moltis": "import", "trash empty": "empty_trash",
-	"token create": "token_create", "token revoke": "token_revoke",
-}
-
-// recorded runs do, between two records where the command is one of recordedActions. A dry run is none.
+// recorded runs do, between two records where the command has a name in the audit log. A dry run has none.
 func (in *invocation) recorded(do func() error) error {
-	name := recordedActions[in.command.path]
+	name := in.command.records
 	if name == "" || in.given("dry-run") {
 		return do()
 	}

@@ -26,7 +26,12 @@ func tokenCommand() *command {
 		short: "make and revoke the tokens with which callers of serve are known",
 		below: []*command{
 			{
-				name: "create", short: "make a token and write it on standard output, once",
+				name: "list", short: "list the tokens, without their secrets", run: listTokens,
+				options:  options("json data-dir"),
+				examples: []string{"moltis-fs token list"},
+			},
+			{
+				records: "token_create", name: "create", short: "make a token and write it on standard output, once",
 				long: `The token acts for its principal, whose sessions, history and trash it has. It is a
 secret: only its hash is kept, in the data directory.
 
@@ -51,12 +56,7 @@ what they asked for.`,
 				run: createToken,
 			},
 			{
-				name: "list", short: "list the tokens, without their secrets", run: listTokens,
-				options:  options("json data-dir"),
-				examples: []string{"moltis-fs token list"},
-			},
-			{
-				name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
+				records: "token_revoke", name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
 				short:    "take a token away, at once and for good",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},

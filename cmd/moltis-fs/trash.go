@@ -39,7 +39,7 @@ func trashCommand() *command {
 				},
 			},
 			{
-				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
+				records: "empty_trash", name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
 					"--expired those whose time is over",
 				long: `It asks on the terminal first; not for what has expired, and not with
 --yes. What the store holds of an entry stays in the checkpoint of the deletion, as long as
