@@ -36,14 +36,14 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				run:      listApprovals,
 			},
 			{
-				name: "show", args: "ID", min: 1, max: 1, run: showApproval,
+				ids: waitingOf, name: "show", args: "ID", min: 1, max: 1, run: showApproval,
 				short:    "show one with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			{
-				name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
+				ids: waitingOf, name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
 				short: "let a change happen",
 				long: answersLong + `
 
@@ -52,7 +52,7 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
-				name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
+				ids: waitingOf, name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
 				short:    "refuse a change",
 				long:     answersLong,
 				options:  options("json data-dir", reason),

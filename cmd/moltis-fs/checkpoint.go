@@ -35,21 +35,21 @@ func checkpointCommand() *command {
 				},
 			},
 			{
-				name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
+				ids: changesOf, name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
 				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
 			checkpointRewindCommand(),
 			{
-				records: "pin", name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				records: "pin", ids: changesOf, name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
 				short: "keep a checkpoint whatever retention says",
 				options: options("principal session"+onStore,
 					opt("label", "TEXT", "give it a name to find it and rewind to it by")),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
-				records: "unpin", name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				records: "unpin", ids: changesOf, name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
 				short:    "let the checkpoint expire again",
 				options:  options("principal session"+onStore, opt("no-label", "", "take its label away too")),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
@@ -60,6 +60,9 @@ func checkpointCommand() *command {
 	for _, again := range append([]*command{diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")},
 		storeCommand().below...) {
 		again.hidden = true
+		if again.name == "import" {
+			again.name = "import-moltis"
+		}
 		c.below = append(c.below, again)
 	}
 	return c

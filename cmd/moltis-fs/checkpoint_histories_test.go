@@ -205,7 +205,7 @@ func TestExportedHistories(t *testing.T) {
 			must(t, db.Close())
 			before, after := files(t, start), files(t, h.root)
 			export := func(args ...string) []byte {
-				args = append([]string{"checkpoint", "export", "--data-dir", data, "--root", h.root}, args...)
+				args = append([]string{"store", "export", "--data-dir", data, "--root", h.root}, args...)
 				status, out, errs := runWith(t, "", args...)
 				if status != exitOK || strings.Contains(errs, "not in the patch") {
 					t.Fatalf("%v: status %d: %s", args, status, errs)
@@ -248,7 +248,7 @@ func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 	must(t, err)
 	check := func(want bool) {
 		t.Helper()
-		for _, args := range [][]string{{"checkpoint", "check", "--data-dir", data}, {"checkpoint", "check", "--json", "--data-dir", data}} {
+		for _, args := range [][]string{{"store", "check", "--data-dir", data}, {"store", "check", "--json", "--data-dir", data}} {
 			if status, out, errs := runWith(t, "", args...); status != exitOK || strings.Contains(out, string(saved.ID)) != want {
 				t.Errorf("%v: status %d: %s%s", args, status, out, errs)
 			}

@@ -51,9 +51,9 @@ func TestMoltisIDs(t *testing.T) {
 	h := inTwoProjects(t)
 	work, store := filepath.Join(h.dir, "m"), filepath.Join(h.dir, "moltis", "checkpoints")
 	layMoltis(t, store, work)
-	out, _ := h.run("", "checkpoint", "import-moltis", store)
+	out, _ := h.run("", "store", "import", store)
 	h.says(out, "skipped "+moltisTorn+`: (.|\n)*imported 4 checkpoints, 0 were here already, 1 skipped`)
-	out, _ = h.run("", "checkpoint", "import-moltis", store)
+	out, _ = h.run("", "store", "import", store)
 	h.says(out, "imported 0 checkpoints, 4 were here already")
 
 	restore := func(id, more string) string { return `checkpoint_restore {"id":"` + id + `"` + more + `}` }
@@ -68,7 +68,7 @@ func TestMoltisIDs(t *testing.T) {
 	h.says(h.serve("m", "", "", restore(moltisOlder, ""))[0], `^restored .*/m/f`) // what came of it is known
 	h.holds("m/f", "first\n")
 	// At the terminal.
-	h.run("", "checkpoint", "restore", moltisNew, "--root", work, "--on-conflict", "force", "--yes")
+	h.run("", "restore", moltisNew, "--root", work, "--on-conflict", "force", "--yes")
 	if _, err := os.Lstat(filepath.Join(work, "new")); err == nil {
 		t.Error("what was not there still is")
 	}

@@ -49,7 +49,7 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 		{"--path other --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
 	} {
 		var out, errs bytes.Buffer
-		args := append([]string{"checkpoint", "purge", "--data-dir", data}, strings.Fields(c.args)...)
+		args := append([]string{"store", "purge", "--data-dir", data}, strings.Fields(c.args)...)
 		status := run(args, streams{nil, &out, &errs, os.Getenv})
 		if said := out.String() + errs.String(); status != c.status || !strings.Contains(said, c.says) {
 			t.Errorf("%s: status %d: %s", c.args, status, said)
@@ -76,7 +76,7 @@ func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	must(t, err)
 	purge := func(want int, says string, more ...string) {
 		t.Helper()
-		args := append([]string{"checkpoint", "purge", "--data-dir", data, "--path", "secret", "--yes"}, more...)
+		args := append([]string{"store", "purge", "--data-dir", data, "--path", "secret", "--yes"}, more...)
 		if status, out, errs := runWith(t, "", args...); status != want || !strings.Contains(out+errs, says) {
 			t.Errorf("%v: status %d: %s%s", more, status, out, errs)
 		}

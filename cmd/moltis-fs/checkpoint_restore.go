@@ -45,7 +45,7 @@ session, or of "default".`
 
 func restoreCommand() *command {
 	return &command{
-		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "bring files back to what they were before a change",
+		ids: changesOf, name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "bring files back to what they were before a change",
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
 checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
 		options: restoreOptions(opt("mode", "MODE",
@@ -121,7 +121,7 @@ func walkCommand(name, short string) *command {
 
 func diffCommand() *command {
 	return &command{
-		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what a change did, and what came after it",
+		ids: changesOf, name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what a change did, and what came after it",
 		long: `It shows what has become of the files until now, whoever changed them. With --after
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
 when; then all arguments are PATHs. Without any of them it is about the newest change. ` + ofNewestSession + timesTaken,

@@ -171,7 +171,7 @@ func checkpointStatsCommand() *command {
 
 func checkpointImportCommand() *command {
 	return &command{
-		records: "import", name: "import-moltis", args: "DIR", min: 1, max: 1,
+		records: "import", name: "import", args: "DIR", min: 1, max: 1,
 		short: "take over the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually
 ~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal; what
@@ -183,7 +183,7 @@ the names of sessions and turns, what can't be printed is spelled \u{1b}.
 
 Retention holds for old checkpoints too: raise keep_within and keep_last first to keep more.`,
 		options:  options("principal" + onStore),
-		examples: []string{"moltis-fs store import-moltis ~/.moltis/checkpoints"},
+		examples: []string{"moltis-fs store import ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
 			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {
 				return misuse("name the checkpoints folder of a Moltis data directory",

@@ -391,48 +391,45 @@ func (c *client) with(text []byte, self, root string) ([]byte, error) {
 		return nil, err
 	}
 	if v.Find("/"+c.key) == nil {
-		if err := add(&v, "", c.key, "{}", "  "); err != nil {
+		if err := add(&v, "", c.key, struct{}{}, "  "); err != nil {
 			return nil, err
 		}
 	}
-	own, err := json.MarshalIndent(c.entry(self, root), "    ", "  ")
-	if err != nil {
-		return nil, err
-	}
-	err = add(&v, "/"+c.key, entryName, string(own), "    ")
+	err = add(&v, "/"+c.key, entryName, c.entry(self, root), "    ")
 	return v.Pack(), err
 }
 
 // add puts a member at the end of the object at a JSON pointer, on a line of its own, indented as its neighbours or by indent.
-func add(v *hujson.Value, at, name, value, indent string) error {
-	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": at + "/" + name, "value": json.RawMessage(value)}})
-	if err == nil {
-		err = v.Patch(patch)
-	}
-	if err != nil {
-		return err
-	}
+func add(v *hujson.Value, at, name string, value any, indent string) error {
 	object, ok := v.Find(at).Value.(*hujson.Object)
 	if !ok {
 		return fmt.Errorf("%q is no object", at)
 	}
-	last := &object.Members[len(object.Members)-1]
-	parsed, err := hujson.Parse([]byte(value))
+	// what stands before the closing brace: comments stay, and the brace keeps its place
+	before := string(object.AfterExtra)
+	end := strings.LastIndexByte(before, '\n') + 1
+	closing := before[end:]
+	if end == 0 {
+		closing = strings.TrimSuffix(indent, "  ")
+	}
+	if len(object.Members) > 0 {
+		if first := string(object.Members[0].Name.BeforeExtra); strings.Contains(first, "\n") {
+			indent = first[strings.LastIndexByte(first, '\n')+1:]
+		}
+	}
+	text, err := json.MarshalIndent(value, indent, "  ")
 	if err != nil {
 		return err
 	}
-	extra := strings.TrimRight(string(last.Name.BeforeExtra), " \t")
-	if !strings.HasSuffix(extra, "\n") {
-		extra += "\n"
+	parsed, err := hujson.Parse(text)
+	if err != nil {
+		return err
 	}
-	if first := string(object.Members[0].Name.BeforeExtra); len(object.Members) > 1 && strings.Contains(first, "\n") {
-		indent = first[strings.LastIndex(first, "\n")+1:]
-	}
-	last.Name.BeforeExtra = hujson.Extra(extra + indent)
-	last.Value = hujson.Value{BeforeExtra: hujson.Extra(" "), Value: parsed.Value, AfterExtra: last.Value.AfterExtra}
-	if len(object.Members) == 1 && !strings.Contains(string(object.AfterExtra), "\n") {
-		object.AfterExtra = hujson.Extra("\n" + strings.TrimSuffix(indent, "  "))
-	}
+	object.Members = append(object.Members, hujson.ObjectMember{
+		Name:  hujson.Value{BeforeExtra: hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + indent), Value: hujson.String(name)},
+		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: parsed.Value},
+	})
+	object.AfterExtra = hujson.Extra("\n" + closing)
 	return nil
 }
 
@@ -455,10 +452,23 @@ func (c *client) without(text []byte) ([]byte, error) {
 		return []byte(strings.TrimRight(strings.Join(kept, ""), "\n") + "\n"), nil
 	}
 	v, err := hujson.Parse(text)
-	if err == nil {
-		err = v.Patch([]byte(`[{"op": "remove", "path": "/` + c.key + `/` + entryName + `"}]`))
+	if err != nil {
+		return nil, err
 	}
-	return v.Pack(), err
+	object, ok := v.Find("/" + c.key).Value.(*hujson.Object)
+	if !ok {
+		return nil, fmt.Errorf("%q is no object", c.key)
+	}
+	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Name.Value.(hujson.Literal).String() == entryName })
+	// comments before it belong to its neighbours
+	comments := strings.TrimRight(string(object.Members[i].Name.BeforeExtra), " \t\n")
+	object.Members = slices.Delete(object.Members, i, i+1)
+	after := &object.AfterExtra
+	if i < len(object.Members) {
+		after = &object.Members[i].Name.BeforeExtra
+	}
+	*after = hujson.Extra(comments + string(*after))
+	return v.Pack(), nil
 }
 
 // sameJSON says whether two files say the same, however they are set; of what is no JSON, whether the bytes are the same.

@@ -31,7 +31,7 @@ every other call does.
   --policies-json '{"filesystem": {"policies": []}}'
 is a chain without rules: what the configuration and --root close is closed all the same.
 
-With checkpoints, checkpoint undo takes back all that a run changed. So does checkpoint rewind
+With checkpoints, undo takes back all that a run changed. So does checkpoint rewind
 --turn with its turn, which --json tells. Relative paths begin at the root.
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
@@ -111,7 +111,7 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 		return err
 	}
 	if said.Turn != "" && in.terminal() != nil {
-		fmt.Fprintf(in.err, "%s checkpoint undo takes back all that it changed\n", program)
+		fmt.Fprintf(in.err, "%s undo takes back all that it changed\n", program)
 	}
 	if said.Error == "" {
 		return nil

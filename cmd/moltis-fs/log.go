@@ -74,24 +74,20 @@ func showLog(ctx context.Context, in *invocation) error {
 	if len(dirs) == 1 {
 		f.PathContains = dirs[0]
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		rows, next := []logRow{}, checkpoint.ID("")
-		for f.Limit = limit; len(rows) < limit; f.Cursor = string(next) {
+	rows := []logRow{}
+	list := func(ctx context.Context, db *checkpoint.DB) error {
+		for len(rows) < limit {
+			f.Limit = limit - len(rows)
 			page, err := db.List(ctx, f)
 			if err != nil {
 				return err
 			}
-			next = ""
 			for i := range page.Checkpoints {
 				c := &page.Checkpoints[i]
-				if !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
-					return len(dirs) == 0 || slices.ContainsFunc(dirs, func(dir string) bool { return liesIn(dir, ch.Path) })
+				if len(dirs) > 0 && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+					return slices.ContainsFunc(dirs, func(dir string) bool { return liesIn(dir, ch.Path) })
 				}) {
 					continue
-				}
-				if len(rows) == limit {
-					next = rows[limit-1].ID
-					break
 				}
 				row, err := logged(ctx, db, c)
 				if err != nil {
@@ -99,25 +95,30 @@ func showLog(ctx context.Context, in *invocation) error {
 				}
 				rows = append(rows, row)
 			}
-			if next == "" {
-				next = checkpoint.ID(page.Next)
-			}
-			if next == "" {
+			if f.Cursor = page.Next; f.Cursor == "" {
 				break
 			}
 		}
-		if len(rows) == 0 && !in.given("json") {
-			what := "nothing was changed yet"
-			if len(dirs) > 0 && !in.given("all") {
-				what += " below " + visible(dirs[0])
-			}
-			in.empty(what, "principal", "session", "turn", "since", "until", "cursor")
+		return nil
+	}
+	data, err := in.dataDir()
+	if err == nil && thereIsAStore(filepath.Join(data, "checkpoints")) == nil {
+		err = in.withStore(ctx, false, list)
+	}
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 && !in.given("json") {
+		what := "nothing was changed yet"
+		if len(dirs) > 0 {
+			what += " below " + visible(strings.Join(dirs, ", "))
 		}
-		return in.answer(struct {
-			Changes []logRow `json:"changes"`
-			Next    string   `json:"next_cursor,omitempty"`
-		}{rows, string(next)}, "%s", in.logText(rows, here, string(next)))
-	})
+		in.empty(what, "principal", "session", "turn", "since", "until")
+	}
+	return in.answer(struct {
+		Changes []logRow `json:"changes"`
+		Next    string   `json:"next_cursor,omitempty"`
+	}{rows, f.Cursor}, "%s", in.logText(rows, here, f.Cursor))
 }
 
 // newestChange gives the id of the newest change that the log has.
@@ -297,4 +298,61 @@ func ageText(d time.Duration) string {
 		}
 	}
 	return "just now"
+}
+
+// What completions offer: the ids and sessions of the newest changes, and what waits, lies in the trash or may be revoked. A store
+// that can't be opened has none.
+
+func newestOf(ctx context.Context, in *invocation, name func(*checkpoint.Checkpoint) string) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, NoReads: true, Limit: 100})
+		for i := range page.Checkpoints {
+			if n := name(&page.Checkpoints[i]); !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+		return err
+	})
+	return out
+}
+
+func changesOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string {
+		return fmt.Sprintf("%s\t%s %s, %s", c.ID, toolOf(c), pathsOf(c), ageText(time.Since(c.Time)))
+	})
+}
+
+func sessionsOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string { return c.Session })
+}
+
+func trashOf(ctx context.Context, in *invocation) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Limit: 100})
+		for _, t := range page.Entries {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Path)))
+		}
+		return err
+	})
+	return out
+}
+
+func waitingOf(_ context.Context, in *invocation) (out []string) {
+	if q, err := in.queue(); err == nil {
+		waiting, _ := q.List(false) // it may not be readable
+		for i := range waiting {
+			out = append(out, fmt.Sprintf("%s\t%s %s", waiting[i].ID, waiting[i].Question.Tool, pathsText(waiting[i].Question.Paths)))
+		}
+	}
+	return out
+}
+
+func tokensOf(_ context.Context, in *invocation) (out []string) {
+	if s, err := in.tokens(); err == nil {
+		all, _ := s.List() // it may not be readable
+		for _, t := range all {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Principal)))
+		}
+	}
+	return out
 }

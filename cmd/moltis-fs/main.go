@@ -18,6 +18,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,6 +27,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -323,12 +325,13 @@ func workerCommand() *command {
 // A command is one row of the table. Parsing, help, man pages and completions derive from it.
 type command struct {
 	name     string
-	short    string   // one line, no period
-	records  string   // what the audit log calls it; "": it is not on record
-	long     string   // paragraphs
-	args     string   // the positional arguments as help shows them
-	min, max int      // how many there may be
-	values   []string // what the first of them may be, for completions
+	short    string                                      // one line, no period
+	records  string                                      // what the audit log calls it; "": it is not on record
+	long     string                                      // paragraphs
+	args     string                                      // the positional arguments as help shows them
+	min, max int                                         // how many there may be
+	values   []string                                    // what the first of them may be, for completions
+	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
 	options  []option
 	examples []string
 	below    []*command // without run the first of them runs
@@ -540,8 +543,12 @@ func meant(word string, names []string) string {
 			}
 		}
 	}
-	if _, err := definition(word, tools.Definitions()); err == nil {
+	_, err := definition(word, tools.Definitions())
+	if err == nil {
 		return "did you mean " + program + " call " + word + "?"
+	}
+	if hint := exitOf(err).hint; strings.HasPrefix(hint, "did you mean") {
+		return hint
 	}
 	return ""
 }
@@ -573,6 +580,13 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			return nil
 		},
 	}
+	if c.ids != nil {
+		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			quiet := *in
+			quiet.err = io.Discard
+			return c.ids(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
 	for _, b := range c.below {
 		cc.AddCommand(leaf(b, s, found))
 	}
@@ -591,6 +605,12 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
 		case o.value == "DIR":
 			_ = cc.MarkFlagDirname(o.name)
+		case o.name == "session" && c.name != "mcp":
+			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				quiet := *in
+				quiet.err = io.Discard
+				return sessionsOf(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+			})
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
@@ -790,26 +810,75 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func manCommand() *command {
 	return &command{
 		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
-		examples: []string{"moltis-fs man > moltis-fs.1", "moltis-fs man checkpoint restore | man -l -"},
-		run:      writeMan,
+		options: []option{opt("all", "DIR", "write every page into this directory")},
+		examples: []string{"moltis-fs man | man -l -", "moltis-fs man checkpoint rewind > moltis-fs-checkpoint-rewind.1",
+			"moltis-fs man --all /usr/local/share/man/man1"},
+		run: writeMan,
 	}
 }
 
 func writeMan(_ context.Context, in *invocation) error {
 	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
+	if dir := in.option("all"); dir != "" {
+		return manTree(root, dir)
+	}
 	c, rest, err := root.Find(in.args)
 	if err != nil || len(rest) > 0 {
 		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q", strings.Join(in.args, " "))
 	}
+	page, err := manPage(c)
+	if err != nil {
+		return err
+	}
+	return in.write(page)
+}
+
+// manTree writes the pages of the command c and of those below it into a directory.
+func manTree(c *cobra.Command, dir string) error {
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			if err := manTree(below, dir); err != nil {
+				return err
+			}
+		}
+	}
+	page, err := manPage(c)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
+	}
+	if err != nil {
+		return misuse("name a directory that exists", "writing the manual pages: %v", err)
+	}
+	return nil
+}
+
+// manPage gives the manual page of the command c. cobra writes options as pflag has them; here they are as help has them.
+func manPage(c *cobra.Command) ([]byte, error) {
 	// Indented lines are examples; Markdown wants four columns and a blank line for them.
 	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
+	if c.HasAvailableSubCommands() {
+		c.Long += "\n\n# COMMANDS\n"
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				c.Long += fmt.Sprintf("\n**%s**\n: %s\n", below.Name(), below.Short)
+			}
+		}
+	}
 	c.DisableAutoGenTag = true
 	build := readBuild()
-	header := &doc.GenManHeader{Section: "1", Source: build.Version}
+	header := &doc.GenManHeader{Section: "1", Source: program + " " + build.Version}
 	if when, err := time.Parse(time.RFC3339, build.Time); err == nil {
 		header.Date = &when
 	}
-	return doc.GenMan(c, header, in.out)
+	var b bytes.Buffer
+	if err := doc.GenMan(c, header, &b); err != nil {
+		return nil, fmt.Errorf("writing the manual page: %w", err)
+	}
+	text := strings.NewReplacer("[flags]", "[OPTIONS]", "\\fP[=]\n", "\\fP\n", "\\fP[=false]\n", "\\fP\n").Replace(b.String())
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		text = strings.Replace(text, "--"+f.Name+"\\fP=\n", "--"+f.Name+"\\fP "+f.Value.Type()+"\n", 1)
+	})
+	return []byte(text), nil
 }
 
 // when reads an option that is a time or an age.

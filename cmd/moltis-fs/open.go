@@ -353,6 +353,9 @@ func (in *invocation) implyRoot() error {
 
 // wide refuses a root that nobody has named in full.
 func (in *invocation) wide(why string) error {
+	if !in.command.serves {
+		return misuse("name the directory of the work, as "+program+" "+in.command.path+" --root ~/project; --root / opens everything", "%s", why)
+	}
 	return misuse(`add the directory of the work, as "args": ["`+in.command.path+
 		`", "--root", "/home/you/project"]; --root / opens everything`, "%s", why)
 }
@@ -409,7 +412,7 @@ func (in *invocation) tellOpen(cfg config.Config, open, approver string) {
 	}
 	undo := "on"
 	if why := in.undoOff(cfg); why != "" {
-		undo = "off, " + why
+		undo = "off (" + why + ")"
 	}
 	switch {
 	case cfg.Tools.FS.ReadOnly:
@@ -417,7 +420,7 @@ func (in *invocation) tellOpen(cfg config.Config, open, approver string) {
 	case !cfg.Tools.FS.RequireApproval:
 		approver = "nobody, require_approval is false"
 	}
-	fmt.Fprintf(in.err, "%s: open: %s; approves: %s; undo: %s; data: %s\n", program, visible(open), approver, undo, visible(dir))
+	fmt.Fprintf(in.err, "%s: open is %s; changes are approved by %s; undo: %s; data is in %s\n", program, visible(open), approver, undo, visible(dir))
 }
 
 // openText says what is open to agents under the configuration cfg, and by what.
@@ -429,7 +432,7 @@ func (in *invocation) openText(cfg config.Config) (open string) {
 	}
 	switch {
 	case in.implied:
-		open = root + " and nothing else (the working directory: no --root, no configuration)"
+		open = root + ", the working directory, and nothing else (no --root, no configuration)"
 	case cfg.Tools.Sandbox.All():
 		open = fmt.Sprintf("what %s allows in the sandbox", file)
 	case root != "" && file != "":

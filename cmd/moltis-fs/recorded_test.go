@@ -32,15 +32,15 @@ func TestActionsAreOnRecord(t *testing.T) {
 	run(exitOK, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, ws+"/a"))
 	id := strings.Fields(run(exitOK, "checkpoint", "list"))[0]
 	for _, args := range [][]string{
-		{"checkpoint", "show", id}, {"checkpoint", "stats"}, {"checkpoint", "check"}, {"trash", "list"}, {"checkpoint", "gc", "--dry-run"},
+		{"checkpoint", "show", id}, {"store", "stats"}, {"store", "check"}, {"trash", "list"}, {"store", "gc", "--dry-run"},
 	} {
 		run(exitOK, args...)
 	}
 	run(exitOK, "checkpoint", "pin", id, "--label", "mine")
-	run(exitOK, "checkpoint", "gc")
-	run(exitOK, "checkpoint", "export")
+	run(exitOK, "store", "gc")
+	run(exitOK, "store", "export")
 	run(exitOK, "trash", "empty", "--all")
-	run(exitRefused, "checkpoint", "purge", "--path", "/nowhere", "--yes")
+	run(exitRefused, "store", "purge", "--path", "/nowhere", "--yes")
 	for _, args := range [][]string{{"token", "create", "--principal", "ci"}, {"token", "revoke", "tk-nosuch1"}} {
 		runWith(t, "", append(args, "--data-dir", data)...)
 	}

@@ -171,7 +171,7 @@ func TestTwoProjectsInOneSession(t *testing.T) {
 	if strings.Contains(refused, "/a") {
 		t.Errorf("it names %q", refused)
 	}
-	_, errs := h.run("", "checkpoint", "undo", "--root", filepath.Join(h.dir, "b"), "--yes")
+	_, errs := h.run("", "undo", "--root", filepath.Join(h.dir, "b"), "--yes")
 	h.says(errs, elsewhere)
 	h.holds("b/f", "two\n")
 	h.says(h.serve("a", "both", "", undo)[0], `^restored .*/a/f`)
@@ -191,7 +191,7 @@ func TestUndoAtTheTerminalIsOfTheNewestSession(t *testing.T) {
 	h := inTwoProjects(t)
 	h.serve("b", "", "", editB)
 	h.serve("a", "", "", editA)
-	_, errs := h.run("", "checkpoint", "undo", "--root", filepath.Join(h.dir, "b"))
+	_, errs := h.run("", "undo", "--root", filepath.Join(h.dir, "b"))
 	h.says(errs, `^moltis-fs: of session run-\S+, which changed something last\n$`)
 	h.holds("b/f", "one\n")
 	h.holds("a/f", "two\n")

@@ -67,7 +67,7 @@ func thereIsAStore(dir string) error {
 		}
 	}
 	return misuse(program+" status says whether undo is on; --data-dir names another place",
-		"nothing was changed yet: there is no history in %s", visible(filepath.Dir(dir)))
+		"nothing was changed yet: there are no checkpoints in %s", visible(dir))
 }
 
 // withStore runs use on the store and closes it.
@@ -114,8 +114,11 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 			names = append(names, n.what+" "+visible(n.name))
 		}
 	}
-	return &exitError{exitRefused, "nothing was changed yet for " + strings.Join(names, ", "),
-		program + " log --all shows what was changed, and in which sessions; " + program + " status says whether undo is on", tools.KindNotFound}
+	if any, err := db.Seen(ctx, "", ""); err != nil || !any {
+		return cmp.Or(err, error(&exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}))
+	}
+	return &exitError{exitRefused, "there are no checkpoints of " + strings.Join(names, ", "),
+		program + " log --all shows what was changed, and in which sessions", tools.KindNotFound}
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
@@ -133,7 +136,7 @@ var storeErrors = []struct {
 	{isType[*checkpoint.BadOpError], exitMisuse, "", "", ""},
 	{isType[*checkpoint.DiskFullError], exitRefused, "",
 		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
-			"max_bytes in [tools.fs.checkpoint] and then checkpoint gc --config FILE; and try again",
+			"max_bytes in [tools.fs.checkpoint] and then store gc --config FILE; and try again",
 		tools.KindIOError},
 	{isErr(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
 		program + " checkpoint list shows the ids", tools.KindNotFound},

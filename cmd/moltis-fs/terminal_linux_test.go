@@ -174,8 +174,8 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 	if out, err := exec.Command(binary(t), append([]string{"call", "Write", string(raw)}, where...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"checkpoint", "diff", "ck-1H0", "--after"}, {"checkpoint", "export"}, {"checkpoint", "list"}, {"checkpoint", "undo"},
-		{"trash", "list"}, {"checkpoint", "undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
+	for _, args := range [][]string{{"diff", "ck-1H0", "--after"}, {"store", "export"}, {"checkpoint", "list"}, {"undo"},
+		{"trash", "list"}, {"undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), append(args, where...)...)
 		cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, append(os.Environ(), "NO_COLOR=1") // colours are ours

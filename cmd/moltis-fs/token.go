@@ -56,7 +56,7 @@ what they asked for.`,
 				run: createToken,
 			},
 			{
-				records: "token_revoke", name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
+				records: "token_revoke", ids: tokensOf, name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
 				short:    "take a token away, at once and for good",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},

@@ -26,7 +26,7 @@ func trashCommand() *command {
 				examples: []string{"moltis-fs trash list", "moltis-fs trash list --contains draft"},
 			},
 			{
-				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
+				ids: trashOf, name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
 				long: "Under today's policy, with its old times, and never over something that " +
 					"is there. --principal says whose trash it is." + ofAnySession,
 				options:  options(onRestore),
@@ -39,7 +39,7 @@ func trashCommand() *command {
 				},
 			},
 			{
-				records: "empty_trash", name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
+				records: "empty_trash", ids: trashOf, name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
 					"--expired those whose time is over",
 				long: `It asks on the terminal first; not for what has expired, and not with
 --yes. What the store holds of an entry stays in the checkpoint of the deletion, as long as
