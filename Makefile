@@ -11,17 +11,20 @@ BENCHTIME ?= 1s
 
 # The one static file that the README has users install; `make build` leaves it here. packed holds PDFium compressed, and no server of
 # ours speaks HTTP/2. Functions are aligned to 16 bytes, not 32: 0.2 MB less.
-BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16' -tags nodynamic,packed,nethttpomithttp2
+# VERSION=v0.1.0 stamps a release; commit and date are stamped in any case.
+VERSION ?=
+BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16 -X main.release=$(VERSION)' -tags nodynamic,packed,nethttpomithttp2
 # JavaScript is QuickJS.
 # Rego is 11.4 MB: OPA's parser, compiler, evaluator and builtins, and 4 MB of tables that no tag leaves out. Its package rego would be 4 MB more.
 LARGEST = 50500000
 
-.PHONY: help build pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
+.PHONY: help build release pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
 
 # make alone lists what there is.
 help:
 	@echo 'make TARGET:'
 	@echo '  build     the program, one static file: ./moltis-fs'
+	@echo '  release   archives for six systems: make release VERSION=v0.1.0'
 	@echo '  install   the same into the bin directory of go'
 	@echo '  test      all tests'
 	@echo '  check     what a change passes before it is sent: fmt, vet, lint, plan, race'
@@ -44,6 +47,10 @@ build: pack
 
 pack:
 	go generate ./readers/pdf
+
+# make release VERSION=v0.1.0 leaves archives for six systems, checksums and the SBOM in dist/.
+release: pack
+	scripts/release '$(or $(VERSION),$(error name it: make release VERSION=v0.1.0))' "$(BUILD)"
 
 install: pack
 	$(subst build,install,$(BUILD)) ./cmd/moltis-fs

@@ -276,7 +276,8 @@ func versionCommand() *command {
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
 		run: func(_ context.Context, in *invocation) error {
 			b := readBuild()
-			return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+			made := strings.TrimSpace(fmt.Sprintf("%.12s %s", b.Revision, b.Time))
+			return in.answer(b, "%s %s (%s) %s %s/%s\n", program, b.Version, cmp.Or(made, "of no commit"), b.Go, b.OS, b.Arch)
 		},
 	}
 }
@@ -292,15 +293,16 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
+// release is the version of a release, which its build sets; "" for any other build.
+var release string
+
 func readBuild() build {
 	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
+	b.Version = cmp.Or(release, info.Main.Version, b.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -810,16 +812,16 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func manCommand() *command {
 	return &command{
 		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
-		options: []option{opt("all", "DIR", "write every page into this directory")},
+		options: []option{opt("into", "DIR", "write every page into this directory")},
 		examples: []string{"moltis-fs man | man -l -", "moltis-fs man checkpoint rewind > moltis-fs-checkpoint-rewind.1",
-			"moltis-fs man --all /usr/local/share/man/man1"},
+			"moltis-fs man --into /usr/local/share/man/man1"},
 		run: writeMan,
 	}
 }
 
 func writeMan(_ context.Context, in *invocation) error {
 	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
-	if dir := in.option("all"); dir != "" {
+	if dir := in.option("into"); dir != "" {
 		return manTree(root, dir)
 	}
 	c, rest, err := root.Find(in.args)

@@ -18,7 +18,7 @@ func TestLongWork(t *testing.T) {
 			defer p.mu.Unlock()
 			return out.String()
 		}
-		p.begin("checkpoint gc")
+		p.begin("store gc")
 		time.Sleep(1900 * time.Millisecond)
 		synctest.Wait()
 		if got := shown(); got != "" {

@@ -187,7 +187,7 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 		if strings.ContainsAny(strings.ReplaceAll(shown, "\r\n", "\n"), "\x1b\a\r\u009b\u202e") || strings.Contains(shown, "\nforged") {
 			t.Errorf("%v: shown is %q", args, shown)
 		}
-		if args[1] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
+		if args[0] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
 			t.Errorf("the content is not to be seen in %q", shown)
 		}
 	}
