@@ -149,8 +149,8 @@ type ACP struct {
 // JS is [tools.js].
 type JS struct {
 	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
-	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
-	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
+	Time       Duration `toml:"time" doc:"The most that a script may run; a call may ask for less or more (default: 30 s). Waiting for approval does not count."`
+	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; a call may ask for less or more (default: 64 MiB)."`
 }
 
 // Policy is [tools.policy].

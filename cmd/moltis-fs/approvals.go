@@ -20,10 +20,10 @@ import (
 )
 
 func approvalsCommand() *command {
-	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
+	reason := opt("reason", "TEXT", "your reason; the caller reads it")
 	return &command{
 		name:  "approvals",
-		short: "answer what waits for approval, from another terminal",
+		short: "answer the changes that wait for approval",
 		below: []*command{
 			{
 				name: "list", short: "list the changes that wait for an answer, oldest first",
@@ -37,18 +37,18 @@ With --all it lists what became of the others too. That is kept for a week.`,
 			},
 			{
 				ids: waitingOf, name: "show", args: "ID", min: 1, max: 1, run: showApproval,
-				short:    "show one with its whole diff",
+				short:    "show one change with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			{
 				ids: waitingOf, name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
-				short: "let a change happen",
+				short: "approve a change",
 				long: answersLong + `
 
 A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
-				options:  options("json data-dir", reason, opt("unseen", "", "approve what you were not shown")),
+				options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
@@ -66,7 +66,7 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 func approveCommand() *command {
 	c := approvalsCommand().below[2]
 	c.args, c.min = "[ID]", 0
-	c.short = "list the changes that wait for an answer, or let one happen"
+	c.short = "list the changes that wait for an answer, or approve one"
 	c.examples = []string{"moltis-fs approve", "moltis-fs approve 3fa9"}
 	answer := c.run
 	c.run = func(ctx context.Context, in *invocation) error {

@@ -26,7 +26,7 @@ func callCommand() *command {
 	}
 	return &command{
 		name:  "call",
-		short: "make one call",
+		short: "call one tool",
 		long: `Calls TOOL. Its arguments are words: the first is the tool's first required argument, and NAME=VALUE is
 any other. Or they are one JSON object; "-" reads that from standard input. "moltis-fs help TOOL" explains
 them. Relative paths are taken from the working directory.
@@ -40,7 +40,7 @@ The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and o
 the host is broken, and 130 after Ctrl-C.`,
 		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, values: names,
 		options: options("yes approve json dialect read-only"+onSuite,
-			opt("text", "", "answer as text for people; the default on a terminal"),
+			opt("text", "", "answer as text for people (default on a terminal)"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 		),
 		examples: []string{
@@ -336,7 +336,7 @@ func aside(hint string) string {
 func toolsCommand() *command {
 	return &command{
 		name:  "tools",
-		short: "write the definitions of the tools",
+		short: "print the definitions of the tools",
 		long: `A list with everything that is known of each tool, its input_schema as models get it. Tools
 that the configuration denies are left out. "moltis-fs help TOOL" explains one to people.`,
 		options:  options("config dialect read-only"),

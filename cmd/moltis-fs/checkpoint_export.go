@@ -22,7 +22,7 @@ import (
 
 func checkpointExportCommand() *command {
 	return &command{
-		records: "export", name: "export", short: "write the history as a patch",
+		records: "export", name: "export", short: "print the history as a patch",
 		long: `It writes one diff for each path that the calls changed, from before the path's first
 change to after its last one. git apply takes the patch in the tree as it was, and git apply -R in the
 tree as it is. If others changed such a path in between, the diff has their changes too, and standard

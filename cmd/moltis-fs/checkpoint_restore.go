@@ -31,7 +31,7 @@ func restoreOptions(more ...option) []option {
 	return options(onRestore, append(more,
 		opt("on-conflict", "HOW", "what to do with paths that others changed (default: refuse)",
 			"refuse", "merge", "force", "skip"),
-		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"))...)
+		opt("keep-times", "", "restore the old modification times too (by default build tools notice the restore)"))...)
 }
 
 // Whose history it is where the command line does not say.
@@ -63,7 +63,7 @@ checkpoint of its own and can be undone. ID may also be an entry of the trash.` 
 
 func checkpointRewindCommand() *command {
 	return &command{
-		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session " +
+		name: "rewind", args: "[PATH...]", max: maxPaths, short: "undo everything that a session " +
 			"changed since a point in time",
 		long: `Exactly one of --turn, --since and --label says since when. What other sessions
 changed is left alone. ` + ofNewestSession + timesTaken,
@@ -89,7 +89,7 @@ changed is left alone. ` + ofNewestSession + timesTaken,
 func pointOptions() []option {
 	return []option{
 		opt("turn", "NAME", "since this turn began"),
-		opt("since", "TIME", "since this time, or for this long, like 2h"),
+		opt("since", "TIME", "since this time, or an age like 2h"),
 		opt("label", "TEXT", "since the one checkpoint of the session with this label"),
 	}
 }
@@ -126,7 +126,7 @@ func diffCommand() *command {
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
 when; then all arguments are PATHs. Without any of them it is about the newest change. ` + ofNewestSession + timesTaken,
 		options: options("json identity"+onSuite+" sandbox", append(pointOptions(),
-			opt("after", "", "show what the call itself changed, not what has become of it"))...),
+			opt("after", "", "show only what the call itself changed, not what came later"))...),
 		examples: []string{
 			"moltis-fs diff ck-1H0",
 			"moltis-fs diff ck-1H0 --after",

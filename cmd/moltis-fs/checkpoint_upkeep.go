@@ -28,7 +28,7 @@ func storeCommand() *command {
 
 func checkpointGCCommand() *command {
 	return &command{
-		records: "gc", name: "gc", short: "remove now what retention lets go",
+		records: "gc", name: "gc", short: "remove expired checkpoints now",
 		long: `It also runs by itself in processes that save. It keeps to keep_within, keep_last and
 max_bytes of the configuration, and without one to their defaults. If several projects share a data
 directory, the limits of whoever cleans hold: pin what must stay. The answer says which ones it
@@ -69,7 +69,7 @@ kept to.`,
 
 func checkpointCheckCommand() *command {
 	return &command{
-		name: "check", short: "look whether the store is sound",
+		name: "check", short: "check the store for damage",
 		long: `The exit status is 1 when something is wrong with the store. If the catalog itself is
 damaged, the next start that has the store to itself moves it to checkpoints/damaged-… in the data
 directory and begins a new one. With that directory as --data-dir, checkpoint list, show, diff and
@@ -134,7 +134,7 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 
 func checkpointStatsCommand() *command {
 	return &command{
-		name: "stats", short: "say how large the store is and what it holds",
+		name: "stats", short: "show the size and contents of the store",
 		options: options(onStore), examples: []string{"moltis-fs store stats"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
@@ -172,7 +172,7 @@ func checkpointStatsCommand() *command {
 func checkpointImportCommand() *command {
 	return &command{
 		records: "import", name: "import", args: "DIR", min: 1, max: 1,
-		short: "take over the checkpoints of a Moltis data directory",
+		short: "import the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually
 ~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal; what
 that principal has taken over before is passed over. Links are not followed.
@@ -219,7 +219,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 func checkpointBackupCommand() *command {
 	return &command{
 		records: "backup", name: "backup", args: "DIR", min: 1, max: 1,
-		short: "copy the store, while it is in use, and check the copy",
+		short: "copy the store while it is in use, and check the copy",
 		long: `DIR is empty or not there yet. It becomes a data directory with the store as it is at this moment:
 every command takes it as --data-dir, such as restore. Servers go on meanwhile. The copy
 is read back, every content, before it counts; the exit status is 1 if something is wrong with it.

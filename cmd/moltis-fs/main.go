@@ -271,7 +271,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func versionCommand() *command {
 	return &command{
-		name: "version", short: "say which version this is",
+		name: "version", short: "print the version",
 		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
 		run: func(_ context.Context, in *invocation) error {
@@ -366,26 +366,26 @@ func many(name, value, doc string) option {
 // shared are the options that several commands take. Each has one name and one meaning everywhere.
 var shared = []option{
 	opt("json", "", "answer in JSON"),
-	opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
-		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults"),
-	opt("data-dir", "DIR", "for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-	opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the configuration allows"),
-	opt("principal", "NAME", "who calls, or whose it is (default of calls: local)"),
-	opt("session", "NAME", "the session: its reads, its checkpoints, its trash"),
-	opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it"),
-	opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
+	opt("config", "FILE", "the configuration (default: $MOLTIS_CONFIG, else "+
+		"~/.config/moltis-fs/moltis.toml, else built-in defaults)"),
+	opt("data-dir", "DIR", "where the history, the audit log and locks are (default: $MOLTIS_DATA_DIR, else ~/.moltis-fs)"),
+	opt("root", "DIR", "the workspace root; nothing outside can be touched, whatever the configuration allows"),
+	opt("principal", "NAME", "who calls, or whose history it is (default for calls: local)"),
+	opt("session", "NAME", "the session, which has its own reads, checkpoints and trash"),
+	opt("sandbox", "NAME", "the sandbox: its name as in answers and records, or one of its sessions"),
+	opt("policies-json", "JSON|FILE", "the policy chain, in place of tools.fs.policies: "+
 		policiesForm+", or a file with that"),
-	opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas between them (default: tools)"),
+	opt("dialect", "NAMES", "the sets of tools to offer, separated by commas: "+dialectNames()+" (default: tools)"),
 	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
-	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
-		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
-	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
-	opt("dry-run", "", "change nothing, and say what would be done"),
-	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
-	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
-	opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
-	opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
-	opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+	opt("approve", "HOW", "who approves changes (default: the client for mcp, the editor for acp, the terminal for "+
+		"call, the queue for serve)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
+	opt("yes", "", "do it without asking; for a call it does not cover files that run code later"),
+	opt("dry-run", "", "change nothing, and show what would be done"),
+	opt("identity", "FILE", "the age identity that decrypts the contents"),
+	opt("contains", "TEXT", "only paths that contain this, in any letter case"),
+	opt("since", "TIME", "only from this time on"), opt("until", "TIME", "only before this time"),
+	opt("limit", "N", "at most N, up to 1000 (default: 20)"), opt("cursor", "ID", "go on after this one"),
+	opt("allow-weaker", "", "start even if the kernel cannot enforce all of the policy"),
 }
 
 // The shared options of commands that open the suite, and of those that work on the store itself.
@@ -811,7 +811,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 func manCommand() *command {
 	return &command{
-		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
+		name: "man", short: "print the manual page of a command", args: "[COMMAND]", max: 2,
 		options: []option{opt("into", "DIR", "write every page into this directory")},
 		examples: []string{"moltis-fs man | man -l -", "moltis-fs man checkpoint rewind > moltis-fs-checkpoint-rewind.1",
 			"moltis-fs man --into /usr/local/share/man/man1"},

@@ -29,10 +29,10 @@ const inputForm = `{"operation": "readFile", "path": "/ws/a", "resolved_path": "
 
 func policyCommand() *command {
 	return &command{
-		name: "policy", short: "try Rego policies",
+		name: "policy", short: "test Rego policies",
 		below: []*command{{
 			name: "test", args: "[FILE] INPUT", min: 1, max: 2, run: testPolicy,
-			short: "say what a policy, or the chain of the configuration, decides",
+			short: "show what a policy, or the chain of the configuration, decides",
 			long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. Without it each policy of the
 configuration is asked, in order, until one decides. INPUT is JSON as a policy sees it as input, a
 file with that, or - for standard input: ` + inputForm + `.

@@ -19,7 +19,7 @@ import (
 func statusCommand() *command {
 	return &command{
 		name: "status", run: showStatus,
-		short: "say what is open, who approves, and whether undo is on",
+		short: "show what is open, who approves, and whether undo is on",
 		long: `It says the same as the start of a server, and besides what waits for an answer, and how large the
 history, the trash and the audit log are. It changes nothing.`,
 		options:  options("json config policies-json data-dir root sandbox read-only"),
