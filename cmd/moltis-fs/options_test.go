@@ -50,7 +50,7 @@ var optionCases = []optionCase{
 	{"checkpoint rewind", "--session s1 --turn t1 --yes", map[string]string{"principal": "p1"}, false, false},
 	{"checkpoint rewind", "--principal p1 --turn t1 --yes", map[string]string{"session": "s1"}, false, false},
 	{"checkpoint rewind", "--principal p1 --session s2 --turn t1 --yes", map[string]string{"on-conflict": "force"}, false, false},
-	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false, false},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "all": "", "keep-times": "", "root": "$T/sub"}, false, false},
 	{"checkpoint undo", "--principal p1 --session s1", map[string]string{"yes": ""}, false, false},
 	{"checkpoint undo", "--session s1 --yes", map[string]string{"principal": "p1"}, false, false},
 	{"checkpoint undo", "--principal p1 --yes", map[string]string{"session": "s1"}, false, false},
