@@ -248,11 +248,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
-	dir, err := in.dataDir()
-	if err == nil {
-		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
-	}
-	if err != nil {
+	if _, _, err := in.storePlace(false); err != nil { // opening the suite would make one
 		return err
 	}
 	// of a session, also where none is named

@@ -153,7 +153,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 		{[]string{"undo"}, exitOK}, {[]string{"undo", "--json"}, exitRefused},
 		{[]string{"call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, goes)}, exitOK}, {[]string{"trash", "list"}, exitOK},
 		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
-		{[]string{"store", "import", moltis}, exitRefused}, {[]string{"store", "import-moltis", moltis, "--json"}, exitRefused},
+		{[]string{"store", "import", moltis}, exitRefused}, {[]string{"store", "import", moltis, "--json"}, exitRefused},
 		{[]string{"store", "check", "--data"}, exitOK}, {[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"2"}`, filepath.Join(dir, "b"))}, exitOK},
 	} {
 		run(c.status, "", append(c.args, in...)...)

@@ -36,7 +36,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	}
 	dir = filepath.Join(data, "checkpoints")
 	if !create {
-		if err := thereIsAStore(dir); err != nil {
+		if err := in.thereIsAHistory(dir, cfg); err != nil {
 			return "", o, err
 		}
 	}
@@ -52,6 +52,15 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return alive == nil || alive(tag)
 	}
 	return dir, o, nil
+}
+
+// thereIsAHistory is thereIsAStore, and says so where the configuration cfg keeps no history.
+func (in *invocation) thereIsAHistory(dir string, cfg config.Config) error {
+	err := thereIsAStore(dir)
+	if off := in.undoOff(cfg); err != nil && off != "" && !cfg.Tools.FS.ReadOnly {
+		return misuse(off+"; --data-dir names another place", "undo is off: there are no checkpoints in %s", visible(dir))
+	}
+	return err
 }
 
 // thereIsAStore gives an error where dir has no store. A store that lost its catalog still has its blobs.
