@@ -130,7 +130,7 @@ func TestAnyDialectIsServed(t *testing.T) {
 		}
 	}
 	record := recordsOf(t, data)
-	if n := strings.Count(record, "\n"); n != 5 || !strings.Contains(record, `"rule":"deny_paths"`) {
+	if n := strings.Count(record, "\n"); n != 5 || !strings.Contains(record, `"rule":"deny_paths `) {
 		t.Errorf("%d records:\n%s", n, record)
 	}
 }
