@@ -34,7 +34,7 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 		cmd.ExtraFiles = []*os.File{tty.end}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 		must(t, cmd.Start())
-		shown := tty.until(t, "[y/N or why not/?] ")
+		shown := tty.until(t, "[y/N, ? for help, or type a reason] ")
 		for _, want := range []string{"Edit wants to change \x1b[1m" + file, "Allow Edit of " + file + ", +1 −1?", "\x1b[31m-one", "\x1b[32m+two"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%q is not shown in %q", want, shown)
@@ -148,7 +148,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
 	tty, cmd := onScreen(t, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
-	tty.until(t, "[y/N or why not/?] ")
+	tty.until(t, "[y/N, ? for help, or type a reason] ")
 	if _, err := io.WriteString(tty.host, "\x03"); err != nil {
 		t.Fatal(err)
 	}
