@@ -32,7 +32,7 @@ var floors = []string{
 	"internal/guardfs/flock", // and every package in no room
 }
 
-// reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/dependencies.md.
+// reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/internals/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/serve internal/serve/jsonrpc internal/serve/approvals internal/policy/rego internal/testbox internal/toolstest"},
@@ -228,10 +228,10 @@ func TestReservedImports(t *testing.T) {
 	}
 }
 
-// TestModules holds the table of docs/dependencies.md against go.mod and the imports: each module that go.mod requires directly has a row
+// TestModules holds the table of docs/internals/dependencies.md against go.mod and the imports: each module that go.mod requires directly has a row
 // with the packages that use it, a purpose and a reason.
 func TestModules(t *testing.T) {
-	text, err := os.ReadFile("docs/dependencies.md")
+	text, err := os.ReadFile("docs/internals/dependencies.md")
 	gomod, err2 := os.ReadFile("go.mod")
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestModules(t *testing.T) {
 			continue
 		}
 		if len(cells) != 4 || len(cells[2]) < 10 || len(cells[3]) < 10 {
-			t.Fatalf("docs/dependencies.md: a row has a module, its users, a purpose and a reason; this one has not: %s", line)
+			t.Fatalf("docs/internals/dependencies.md: a row has a module, its users, a purpose and a reason; this one has not: %s", line)
 		}
 		users[module] = strings.Fields(strings.Trim(cells[1], " `"))
 	}
@@ -257,7 +257,7 @@ func TestModules(t *testing.T) {
 		}
 	}
 	if got, want := slices.Sorted(maps.Keys(users)), slices.Sorted(maps.Keys(required)); !slices.Equal(got, want) {
-		t.Errorf("docs/dependencies.md has rows for\n%v, and go.mod requires\n%v", got, want)
+		t.Errorf("docs/internals/dependencies.md has rows for\n%v, and go.mod requires\n%v", got, want)
 	}
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -274,14 +274,14 @@ func TestModules(t *testing.T) {
 				user = "tests"
 			}
 			if used[module+" "+user] = true; !s.test && !slices.Contains(users[module], user) {
-				t.Errorf("%s imports %s; docs/dependencies.md says that only these do: %v", s.path, imp, users[module])
+				t.Errorf("%s imports %s; docs/internals/dependencies.md says that only these do: %v", s.path, imp, users[module])
 			}
 		}
 	}
 	for module, list := range users {
 		for _, pkg := range list {
 			if !used[module+" "+pkg] {
-				t.Errorf("docs/dependencies.md: %s does not use %s", pkg, module)
+				t.Errorf("docs/internals/dependencies.md: %s does not use %s", pkg, module)
 			}
 		}
 	}

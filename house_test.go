@@ -16,7 +16,7 @@ import (
 	"moltisfs/config"
 )
 
-var update = flag.Bool("update", false, "rewrite what is rendered: moltis.example.toml, the table in README.md")
+var update = flag.Bool("update", false, "rewrite what is rendered: moltis.example.toml, the table in docs/configuration.md")
 
 // A machinePath is a place on the machine of whoever wrote the file, which is nobody else's business. The homes of "user", "you"
 // and "u" are examples.
@@ -58,7 +58,7 @@ func TestConfigTable(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Key, cell(strings.ReplaceAll(r.Type, `"`, "`")), def, cell(r.Doc))
 	}
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func TestConfigTable(t *testing.T) {
 	head, rest, ok := bytes.Cut(text, begin)
 	_, tail, ok2 := bytes.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("README.md lacks the markers %q and %q", begin, end)
+		t.Fatalf("docs/configuration.md lacks the markers %q and %q", begin, end)
 	}
-	rendered(t, "README.md", slices.Concat(head, begin, b.Bytes(), end, tail))
+	rendered(t, "docs/configuration.md", slices.Concat(head, begin, b.Bytes(), end, tail))
 }
 
 func rendered(t *testing.T, file string, want []byte) {

@@ -66,7 +66,7 @@ type FS struct {
 	WorkspaceRoot       string   `toml:"workspace_root" check:"root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given; hints for relative paths refer to it, too. It is absolute and must exist. It confines nothing: allow_paths does."`
 	AllowPaths          []string `toml:"allow_paths" check:"globs" doc:"Absolute globs of the paths the tools may touch; ${ROOT} at their beginning is the root. They are compared with real paths, links followed. An empty list allows everything that is not denied. A directory above an allowed one can be searched, and shows only what is allowed."`
 	DenyPaths           []string `toml:"deny_paths" check:"globs" doc:"Absolute globs of the paths no tool may touch or name; ${ROOT} as there. They hold for every way to reach the file: links, mounts, other letter case and other spellings; and by their own letters, so that [id] is also the name with the brackets. Deny wins over allow, and a denied directory is denied with all it holds."`
-	ProtectSecret       string   `toml:"protect_secret" enum:"refuse|allow" doc:"Names that keep keys, passwords and tokens, such as .ssh, id_rsa, .env and .netrc: \"refuse\" neither shows nor changes them, whatever allow_paths says; \"allow\" treats them like others. docs/decisions/0041-protected-classes.md has all of them."`
+	ProtectSecret       string   `toml:"protect_secret" enum:"refuse|allow" doc:"Names that keep keys, passwords and tokens, such as .ssh, id_rsa, .env and .netrc: \"refuse\" neither shows nor changes them, whatever allow_paths says; \"allow\" treats them like others. docs/internals/decisions/0041-protected-classes.md has all of them."`
 	ProtectExec         string   `toml:"protect_exec" enum:"ask|refuse|allow" doc:"Changing what runs code later or tells an agent what to do, such as .git, .bashrc, .mcp.json, CLAUDE.md and CI workflows: \"ask\" puts each change before somebody, with require_approval = false too; \"refuse\" takes none, \"allow\" sees nothing special in it."`
 	Unprotected         []string `toml:"unprotected" check:"globs" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
 	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
@@ -90,7 +90,7 @@ type FS struct {
 
 	ImageMaxEdge int `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
 
-	Policies     []string `toml:"policies" check:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policies.md says more."`
+	Policies     []string `toml:"policies" check:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policy.md says more."`
 	PoliciesMode string   `toml:"policies_mode" enum:"all|any" sample:"all" doc:"\"all\": each of policies has to allow; \"any\": one is enough. Set with no policies at all it allows everything."`
 
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space, and a change whose checkpoint can't be stored is refused."`
@@ -150,8 +150,8 @@ type ACP struct {
 // JS is [tools.js].
 type JS struct {
 	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
-	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
-	Memory     int64    `toml:"memory" min:"4194304" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
+	Time       Duration `toml:"time" doc:"The most that a script may run; a call may ask for less or more (default: 30 s). Waiting for approval does not count."`
+	Memory     int64    `toml:"memory" min:"4194304" doc:"The most memory that a script may have; a call may ask for less or more (default: 64 MiB)."`
 }
 
 // Policy is [tools.policy].

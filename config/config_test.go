@@ -134,7 +134,7 @@ m.toml:11:1: tools.fs.deny_paths[2]: bad glob "c/d": not absolute; begin with / 
 m.toml:11:1: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is never part of a real path
 m.toml:13:1: tools.fs.approval_timeout: must be a duration, not 120; write approval_timeout = "120s"
 m.toml:14:1: tools.fs.allow: unknown key; it belongs under [tools.policy]
-m.toml:15:1: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true, or respect_gitignore = false
+m.toml:15:1: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true
 m.toml:16:1: tools.fs.image_max_edge: must be more than 0; write image_max_edge = 1568
 m.toml:17:1: tools.fs.line_numbers: must be one of "auto", "arrow", "tab", "compact", not 1.5; write line_numbers = "auto"
 m.toml:18:1: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
@@ -217,7 +217,7 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nallow_paths = [\n  # one\n  '''/x/[''', # two, ]\n]", "m:2:1: tools.fs.allow_paths[0]: bad glob \"/x/[\": class is never closed; a literal bracket is \\["},
 		{"[tools.fs]\nread_only = 'maybe'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"maybe\"; write read_only = true, or read_only = false"},
 		{"[tools.fs]\nread_only = [true]", "m:2:1: tools.fs.read_only: must be true or false, not a list; write read_only = true, or read_only = false"},
-		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true, or track_reads = false"},
+		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true"},
 		{"[tools.fs]\nmax_read_bytes = -1", "m:2:1: tools.fs.max_read_bytes: must not be negative: -1; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not the string \"10485760\"; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not 1e+07; write max_read_bytes = 10485760"},

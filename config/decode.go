@@ -208,6 +208,16 @@ func (d *decoder) value(f *field, path []string) {
 			return
 		}
 	}
+	if f.typ.Kind() == reflect.Bool {
+		switch strings.ToLower(fmt.Sprint(v)) { // what was meant
+		case "true", "yes", "on", "1":
+			wrong("write " + f.name + " = true")
+			return
+		case "false", "no", "off", "0":
+			wrong("write " + f.name + " = false")
+			return
+		}
+	}
 	wrong(f.form())
 }
 

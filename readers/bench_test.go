@@ -23,7 +23,7 @@ func camera(b testing.TB) []byte {
 	return out.Bytes()
 }
 
-// workloads are the rows of docs/benchmarks.md with times and memory peaks.
+// workloads are the rows of docs/internals/benchmarks.md with times and memory peaks.
 var workloads = map[string]func(b testing.TB) func(r *Readers, i int){
 	"log, first page": func(b testing.TB) func(*Readers, int) {
 		src, _ := gigabyte()

@@ -177,7 +177,7 @@ func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 	}
 	t.Logf("mean of %.0f: words %.4f order %.4f; ledongthuc/pdf words %.4f", n, sum1/n, sum2/n, peers/n)
 	if sum1 < peers {
-		t.Error("the peer finds more words; ask the question of docs/decisions/0007-one-pdf-engine.md again")
+		t.Error("the peer finds more words; ask the question of docs/internals/decisions/0007-one-pdf-engine.md again")
 	}
 	if sum1/n < 0.99 || sum2/n < 0.92 {
 		t.Errorf("mean word recall %.4f and order %.4f, want 0.99 and 0.92", sum1/n, sum2/n)

@@ -1034,7 +1034,7 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 	}
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})
 	if err == nil && len(page.Checkpoints) == 0 {
-		err = bad("take an id from checkpoints_list; moltis-fs checkpoint import-moltis brings in those of Moltis",
+		err = bad("take an id from checkpoints_list; moltis-fs store import brings in those of Moltis",
 			"%s is an id of Moltis, and no checkpoint was imported under it", id)
 	}
 	if err != nil {

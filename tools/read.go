@@ -372,7 +372,7 @@ func notebookText(b *lines, n *readers.Notebook) {
 }
 
 // loops notices a session that reads the same unchanged window again and
-// again (docs/rulings.md, loop detection). It only warns: the content is always
+// again (docs/internals/rulings.md, loop detection). It only warns: the content is always
 // sent. It forgets at a restart, which is harmless.
 type loops struct {
 	mu       sync.Mutex

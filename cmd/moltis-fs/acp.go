@@ -27,7 +27,7 @@ func acpCommand() *command {
 	return &command{
 		name:   "acp",
 		serves: true,
-		short:  "stand between an editor and its agent, over the Agent Client Protocol",
+		short:  "guard an agent's file access from your editor (Agent Client Protocol)",
 		args:   "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
 		long: `An editor starts this in the place of its agent. It starts the agent and passes the
 protocol through in both directions, but for the files that the agent reads and writes by it
@@ -56,9 +56,9 @@ its exit status. SIGINT and SIGTERM are passed on. What the agent has started en
 went into a process group of its own; so does the agent where we are killed (not on Windows). At SIGHUP the configuration is read again, as
 moltis-fs mcp does it.`,
 		options: options("approve dialect read-only"+onSuite,
-			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
+			opt("terminal", "WHAT", "whether the agent may run programs through the "+
 				"editor (default: pass)", "pass", "refuse", "ask"),
-			opt("with-mcp", "", "give the agent our tools too"),
+			opt("with-mcp", "", "also give the agent our tools"),
 		),
 		examples: []string{
 			"moltis-fs acp -- gemini --acp",
@@ -174,12 +174,11 @@ func confined(dir string) string {
 
 // tellHeld says what is open, and what is not held.
 func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
-	if o.Confine == nil {
-		in.tellOpen(cfg)
-	} else if dir, err := in.dataDir(); err == nil {
-		fmt.Fprintf(in.err, "%s: open is the working directory of each session and nothing else "+
-			"(no --root, no configuration); data is in %s\n", program, visible(dir))
+	open := in.openText(cfg)
+	if o.Confine != nil {
+		open = "the working directory of each session and nothing else (no --root, no configuration)"
 	}
+	in.tellOpen(cfg, open, in.approves("editor"))
 	if o.Terminal == "pass" {
 		fmt.Fprintf(in.err, "%s: programs that the agent runs are not held by this (--terminal pass)\n",
 			program)

@@ -73,7 +73,7 @@ func (r *acpRun) acpx(how string, env, command []string) string {
 
 // undo takes back the last change, on the command line.
 func (r *acpRun) undo() string {
-	out, err := exec.Command(binary(r.t), "checkpoint", "undo", "--yes", "--config", r.config, "--root", r.root, "--data-dir", filepath.Join(r.dir, "data")).CombinedOutput()
+	out, err := exec.Command(binary(r.t), "undo", "--yes", "--config", r.config, "--root", r.root, "--data-dir", filepath.Join(r.dir, "data")).CombinedOutput()
 	return fmt.Sprint(string(out), err)
 }
 

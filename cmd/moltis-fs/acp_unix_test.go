@@ -209,7 +209,7 @@ func TestACPUndoInTheEditor(t *testing.T) {
 	b.agent.send(map[string]any{"jsonrpc": "2.0", "id": opened["id"], "result": map[string]any{"sessionId": "s"}})
 	b.agent.ask("fs/write_text_file", map[string]any{"sessionId": "s", "path": file, "content": "one\n2\n"})
 
-	undo := exec.Command(binary(t), "checkpoint", "undo", "--dry-run", "--root", root, "--config", config, "--data-dir", filepath.Join(dir, "data"))
+	undo := exec.Command(binary(t), "undo", "--dry-run", "--root", root, "--config", config, "--data-dir", filepath.Join(dir, "data"))
 	if said, err := undo.CombinedOutput(); err == nil || !strings.Contains(string(said), "Text that an editor has not saved is not seen here") {
 		t.Errorf("the command line says %s, %v", said, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,10 @@ import (
 )
 
 func approvalsCommand() *command {
-	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
+	reason := opt("reason", "TEXT", "your reason; the caller reads it")
 	return &command{
 		name:  "approvals",
-		short: "answer what waits for approval, from another terminal",
+		short: "answer the changes that wait for approval",
 		below: []*command{
 			{
 				name: "list", short: "list the changes that wait for an answer, oldest first",
@@ -30,28 +31,28 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options("json data-dir", opt("all", "", "those that are over too")),
+				options:  options("json data-dir", opt("all", "", "include answered and expired requests")),
 				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
 			},
 			{
-				name: "show", args: "ID", min: 1, max: 1, run: showApproval,
-				short:    "show one with its whole diff",
+				ids: waitingOf, name: "show", args: "ID", min: 1, max: 1, run: showApproval,
+				short:    "show one change with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			{
-				name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
-				short: "let a change happen",
+				ids: waitingOf, name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
+				short: "approve a change",
 				long: answersLong + `
 
 A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
-				options:  options("json data-dir", reason, opt("unseen", "", "approve what you were not shown")),
+				options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
-				name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
+				ids: waitingOf, name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
 				short:    "refuse a change",
 				long:     answersLong,
 				options:  options("json data-dir", reason),
@@ -59,6 +60,22 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 			},
 		},
 	}
+}
+
+// approveCommand is the word of the day for approvals.
+func approveCommand() *command {
+	c := approvalsCommand().below[2]
+	c.args, c.min = "[ID]", 0
+	c.short = "list the changes that wait for an answer, or approve one"
+	c.examples = []string{"moltis-fs approve", "moltis-fs approve 3fa9"}
+	answer := c.run
+	c.run = func(ctx context.Context, in *invocation) error {
+		if len(in.args) == 0 {
+			return listApprovals(ctx, in)
+		}
+		return answer(ctx, in)
+	}
+	return c
 }
 
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
@@ -236,6 +253,26 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	}
 	return nil, misuse("use terminal, queue, yes, yes-exec or never", "%s can't ask by %s",
 		in.command.path, how)
+}
+
+// approves names for people who approves changes by the way that --approve names, or by default.
+func (in *invocation) approves(byDefault string) string {
+	switch how := cmp.Or(in.option("approve"), byDefault); {
+	case in.given("yes"):
+		return "--yes"
+	case how == "elicitation":
+		return "the client's user"
+	case how == "editor":
+		return "the editor's user"
+	case how == "queue":
+		return "the queue (" + program + " approve)"
+	case how == "never":
+		return "nobody, each change is refused"
+	case how == "terminal":
+		return "the terminal"
+	default:
+		return "--approve " + how
+	}
 }
 
 // terminal asks on the controlling terminal, wherever standard input and output lead. It is opened

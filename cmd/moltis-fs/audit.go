@@ -21,16 +21,16 @@ import (
 func auditCommand() *command {
 	return &command{
 		name: "audit", run: showAudit,
-		short: "show what was called and what became of it",
+		short: "show every call and its outcome",
 		long: `The audit log, the oldest first: when, which tool, with what outcome, by whom, and on what. One with
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
 record holds; --json gives the records as they are.`,
 		below: []*command{verifyCommand()},
 		options: options("session since json data-dir sandbox config",
-			opt("tool", "NAME", "of this tool, or of an operator's action, as purge or start"),
-			opt("outcome", "NAME", "with this outcome, as ok or path_denied"),
-			opt("path", "TEXT", "of paths that hold this"),
-			opt("limit", "N", "the last so many, up to 1000000; else 100, or with --since all"),
+			opt("tool", "NAME", "only this tool, or this action of an operator, as purge or start"),
+			opt("outcome", "NAME", "only this outcome, as ok or path_denied"),
+			opt("path", "TEXT", "only paths that contain this"),
+			opt("limit", "N", "the last N records, at most 1000000 (default: 100, with --since all)"),
 		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",
@@ -142,7 +142,7 @@ func (v *auditView) showAll() error {
 	}
 	if len(lines) == 0 {
 		if !v.in.given("json") {
-			fmt.Fprintf(v.in.err, "%s: no record is like that\n", program)
+			fmt.Fprintf(v.in.err, "%s: no matching records\n", program)
 		}
 		return nil
 	}
@@ -200,7 +200,7 @@ func auditLine(e *audit.Entry) string {
 func verifyCommand() *command {
 	return &command{
 		name: "verify", run: verifyAudit,
-		short: "check that the audit log is as it was written",
+		short: "check that nobody changed the audit log",
 		long: `Follows the records of both logs, that of changes and that of all other calls. Each record has the
 hash of the record before. So a record that was changed, removed, put in or moved is told, and so is
 an end that is missing.
@@ -215,9 +215,9 @@ Where rotation removed records of changes and the others do not reach back 30 da
 Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or FILE
 can't be used; 3, it could not be read.`,
 		options: options(onStore,
-			many("earlier", "FILE", "what audit verify printed then"),
-			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
-			opt("archived-changes", "N", "the same of the log of changes, which has its own numbers"),
+			many("earlier", "FILE", "what audit verify printed earlier"),
+			opt("archived", "N", "records up to number N may be missing, since you moved them elsewhere"),
+			opt("archived-changes", "N", "the same for the log of changes, which has its own numbers"),
 		),
 		examples: []string{
 			"moltis-fs audit verify > /media/stick/verified",
@@ -318,7 +318,7 @@ var flaws = map[audit.Flaw]string{
 	audit.NewChain:    "{at}the log was begun anew here; nothing binds it to what stands before",
 	audit.NoEnd:       "audit.last, or all of the log, is missing or was put back; the next record writes audit.last anew",
 	audit.Not:         "{at}it is not the record that an earlier verification saw",
-	audit.Interrupted: "{at}what a killed process left of a record; what it was about has not happened",
+	audit.Interrupted: "{at}incomplete record of a killed process; the call did not run",
 	audit.Early:       "{records} removed by rotation, and what is left does not reach back 30 days",
 	audit.Gone:        "{records} removed by rotation, or moved elsewhere",
 }

@@ -27,9 +27,10 @@ func callCommand() *command {
 	}
 	return &command{
 		name:  "call",
-		short: "make one call",
-		long: `Calls TOOL with the arguments in JSON (default: {}); "-" reads them from standard
-input. "moltis-fs help TOOL" explains them. Relative paths are taken from the working directory.
+		short: "call one tool",
+		long: `Calls TOOL. Its arguments are words: the first is the tool's first required argument, and NAME=VALUE is
+any other. Or they are one JSON object; "-" reads that from standard input. "moltis-fs help TOOL" explains
+them. Relative paths are taken from the working directory.
 
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
@@ -38,14 +39,15 @@ them with yes, but for what runs code later; --approve yes-exec answers that too
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.`,
-		args: "TOOL [JSON | -]", min: 1, max: 2, values: names,
+		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, values: names,
 		options: options("yes approve json dialect read-only"+onSuite,
-			opt("text", "", "answer as text for people; the default on a terminal"),
+			opt("text", "", "answer as text for people (default on a terminal)"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 		),
 		examples: []string{
-			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
-			`moltis-fs call Grep '{"pattern": "TODO"}'`,
+			`moltis-fs call Read README.md`,
+			`moltis-fs call Grep TODO path=src output_mode=content`,
+			`moltis-fs call Edit '{"file_path": "a.txt", "old_string": "30", "new_string": "60"}'`,
 			`moltis-fs call --yes Write - < arguments.json`,
 		},
 		run: runCall,
@@ -59,15 +61,9 @@ func runCall(ctx context.Context, in *invocation) error {
 	if in.given("text") && in.given("json") {
 		return misuse(seeHelp(in.command), "--text does not go with --json")
 	}
-	args := []byte(in.arg(1))
-	switch in.arg(1) {
-	case "":
-		args = []byte("{}")
-	case "-":
-		var err error
-		if args, err = in.readArgument("-", maxArguments); err != nil {
-			return misuse("send less at once", "reading the arguments: %v", err)
-		}
+	args, err := in.callArgs()
+	if err != nil {
+		return err
 	}
 	debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
 	ctx, stop := untilSignal(ctx)
@@ -82,6 +78,69 @@ func runCall(ctx context.Context, in *invocation) error {
 		c.Args = absoluteArgs(args, here, searches(c.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
 	}
 	return closing(s, callOnce(ctx, in, s, c))
+}
+
+// callArgs gives the arguments of the call as JSON: what is written as JSON, or what the words say. For example, the words
+// "README.md limit=5" of Read are {"file_path": "README.md", "limit": "5"}; the tool takes a number that is written as text.
+func (in *invocation) callArgs() ([]byte, error) {
+	words := in.args[1:]
+	if len(words) == 0 {
+		return []byte("{}"), nil
+	}
+	if words[0] == "-" && len(words) == 1 {
+		args, err := in.readArgument("-", maxArguments)
+		if err != nil {
+			return nil, misuse("send less at once", "reading the arguments: %v", err)
+		}
+		return args, nil
+	}
+	if strings.HasPrefix(strings.TrimSpace(words[0]), "{") {
+		if len(words) > 1 {
+			return nil, misuse("give one JSON object in quotes, or words", "%q comes after the JSON", words[1])
+		}
+		return []byte(words[0]), nil
+	}
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return nil, unusableConfig(err, from)
+	}
+	defs, err := in.definitionsOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	tool, err := definition(in.arg(0), defs)
+	if err != nil {
+		return nil, err
+	}
+	var schema schemaOf
+	_ = json.Unmarshal(tool.InputSchema, &schema) // it is ours
+	given, order := map[string]string{}, orderOf(tool.InputSchema)
+	for _, word := range words {
+		name, value, named := strings.Cut(word, "=")
+		if !named || !slices.Contains(order, name) {
+			i := slices.IndexFunc(order, func(n string) bool { return slices.Contains(schema.Required, n) })
+			if _, taken := given[order[max(i, 0)]]; i < 0 || taken || named && len(name) > 2 && args.Nearest(name, order) != "" {
+				return nil, notAWord(tool, order, word)
+			}
+			name, value = order[i], word
+		}
+		if _, twice := given[name]; twice {
+			return nil, misuse("give it once", "%s is given twice", name)
+		}
+		given[name] = value
+	}
+	return encoded(given, "")
+}
+
+// notAWord refuses a word of a call, and shows how the call is written.
+func notAWord(tool dialect.Definition, names []string, word string) error {
+	hint := fmt.Sprintf("write NAME=VALUE with one of %s; or JSON: %s call %s '{\"%s\": …}'", strings.Join(names, ", "), program, tool.Name, names[0])
+	if name, value, named := strings.Cut(word, "="); named && len(name) > 2 {
+		if near := args.Nearest(name, names); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", shellWord(near+"="+value))
+		}
+	}
+	return misuse(hint, "%s has no argument for %q", tool.Name, word)
 }
 
 // forCalls opens what the calls of this command line are made on.
@@ -101,7 +160,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 	}
 	s, err = in.openInstance(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
 	if err == nil && in.implied {
-		in.tellOpen(s.cfg)
+		in.tellOpen(s.cfg, in.openText(s.cfg), in.approves("terminal"))
 	}
 	return s, err
 }
@@ -259,7 +318,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 }
 
 // optionNames maps the tools and arguments that hints name to the commands and options of the command line.
-var optionNames = map[string]string{"checkpoints_list": program + " checkpoint list", "label": "--label", "on_conflict": "--on-conflict",
+var optionNames = map[string]string{"checkpoints_list": program + " log", "label": "--label", "on_conflict": "--on-conflict",
 	"paths": "the PATHs", "since": "--since"}
 
 // aside makes a clause of a hint, to follow "hint: ".
@@ -273,7 +332,7 @@ func aside(hint string) string {
 func toolsCommand() *command {
 	return &command{
 		name:  "tools",
-		short: "write the definitions of the tools",
+		short: "print the definitions of the tools",
 		long: `A list with everything that is known of each tool, its input_schema as models get it. Tools
 that the configuration denies are left out. "moltis-fs help TOOL" explains one to people.`,
 		options:  options("config dialect read-only"),
@@ -375,7 +434,7 @@ func (in *invocation) textOf(p tools.Payload) string {
 			out += strings.TrimSpace(in.besideEditor())
 		}
 		if p.UndoID != nil {
-			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
+			out += "\nTo undo this restore: " + in.likeThis("restore "+*p.UndoID)
 		}
 		return strings.TrimPrefix(out, "\n")
 	case *tools.CheckpointDiff:

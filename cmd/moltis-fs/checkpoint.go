@@ -15,18 +15,18 @@ import (
 )
 
 func checkpointCommand() *command {
-	return &command{
+	c := &command{
 		name:  "checkpoint",
-		short: "look at the history of changes, take them back, look after the store",
+		short: "list checkpoints, rewind to one, pin one",
 		below: []*command{
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
 				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
 				options: options("contains since until limit cursor principal session"+onStore,
-					opt("path", "PATH", "of this path"),
-					opt("turn", "NAME", "of this turn"),
-					opt("tool", "NAME", "of this tool or kind"),
-					opt("label", "TEXT", "with this label"),
+					opt("path", "PATH", "only this path"),
+					opt("turn", "NAME", "only this turn"),
+					opt("tool", "NAME", "only this tool or kind"),
+					opt("label", "TEXT", "only this label"),
 				),
 				examples: []string{
 					"moltis-fs checkpoint list",
@@ -35,32 +35,37 @@ func checkpointCommand() *command {
 				},
 			},
 			{
-				name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
+				ids: changesOf, name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
 				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
-			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
-			checkpointWalkCommand("undo", "take back a session's newest change that is not undone"),
-			checkpointWalkCommand("redo", "take back a session's newest undo"),
+			checkpointRewindCommand(),
 			{
-				name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short: "keep a checkpoint whatever retention says",
+				records: "pin", ids: changesOf, name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				short: "never let a checkpoint expire",
 				options: options("principal session"+onStore,
-					opt("label", "TEXT", "give it a name to find it and rewind to it by")),
+					opt("label", "TEXT", "a name, to find it and to rewind to it")),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
-				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short:    "let retention have it again",
-				options:  options("principal session"+onStore, opt("no-label", "", "take its label away too")),
+				records: "unpin", ids: changesOf, name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				short:    "let the checkpoint expire again",
+				options:  options("principal session"+onStore, opt("no-label", "", "also remove its label")),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
-			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
-			checkpointGCCommand(),
-			checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
 	}
+	// their longer names
+	for _, again := range append([]*command{diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")},
+		storeCommand().below...) {
+		again.hidden = true
+		if again.name == "import" {
+			again.name = "import-moltis"
+		}
+		c.below = append(c.below, again)
+	}
+	return c
 }
 
 func listCheckpoints(ctx context.Context, in *invocation) error {

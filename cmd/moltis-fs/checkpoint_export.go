@@ -22,7 +22,7 @@ import (
 
 func checkpointExportCommand() *command {
 	return &command{
-		name: "export", short: "write the history as a patch",
+		records: "export", name: "export", short: "print the history as a patch",
 		long: `It writes one diff for each path that the calls changed, from before the path's first
 change to after its last one. git apply takes the patch in the tree as it was, and git apply -R in the
 tree as it is. If others changed such a path in between, the diff has their changes too, and standard
@@ -31,7 +31,7 @@ error says so. Paths are relative to --root, or to the working directory.
 Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
 not hold. The command says how many changes that are.` + timesTaken,
 		options:  options("root since until identity principal session config data-dir sandbox", opt("turn", "NAME", "only of this turn")),
-		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 > t7.patch"},
+		examples: []string{"moltis-fs store export --session s1 --turn t7 > t7.patch"},
 		run:      exportCheckpoints,
 	}
 }

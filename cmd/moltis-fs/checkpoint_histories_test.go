@@ -200,7 +200,7 @@ func TestExportedHistories(t *testing.T) {
 			must(t, db.Close())
 			before, after := files(t, start), files(t, h.root)
 			export := func(args ...string) []byte {
-				args = append([]string{"checkpoint", "export", "--data-dir", data, "--root", h.root}, args...)
+				args = append([]string{"store", "export", "--data-dir", data, "--root", h.root}, args...)
 				status, out, errs := runWith(t, "", args...)
 				if status != exitOK || strings.Contains(errs, "not in the patch") {
 					t.Fatalf("%v: status %d: %s", args, status, errs)

@@ -29,7 +29,7 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 	}
 	must(t, db.Close())
 	export := func(args ...string) string {
-		status, out, errs := runWith(t, "", append([]string{"checkpoint", "export", "--data-dir", dir}, args...)...)
+		status, out, errs := runWith(t, "", append([]string{"store", "export", "--data-dir", dir}, args...)...)
 		if status != exitOK {
 			t.Fatalf("%v: status %d: %s", args, status, errs)
 		}

@@ -14,7 +14,7 @@ import (
 
 func checkpointPurgeCommand() *command {
 	return &command{
-		name: "purge", short: "remove contents so that no byte of them stays in the store",
+		records: "purge", name: "purge", short: "remove contents for good, so that no byte of them stays in the store",
 		long: `For secrets that got in, whichever session brought them. A content goes if a path
 that matches --path, or one below such a path, ever had it. --sha256 names one content, wherever
 it was. Links are followed only before the first wildcard. Where nothing is found it is an error.
@@ -29,14 +29,14 @@ DATA-DIR/audit where that is too much. Files that were moved to the trash as a w
 is emptied. So do stores that were damaged and moved aside (damaged-…): remove them.
 Both are listed.`,
 		options: options("dry-run yes identity"+onStore,
-			opt("path", "GLOB", "an absolute glob and all below; without a slash it holds at any depth"),
-			opt("sha256", "HASH", "this content"),
+			opt("path", "GLOB", "an absolute glob, with everything below; without a slash it matches at any depth"),
+			opt("sha256", "HASH", "only this content"),
 			opt("cut-off", "",
-				"also what would take back an interrupted change: some of its paths may stay changed"),
+				"also remove what is needed to roll back an interrupted change (it may stay half-done)"),
 		),
 		examples: []string{
-			"moltis-fs checkpoint purge --path '.env*' --dry-run",
-			"moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes",
+			"moltis-fs store purge --path '.env*' --dry-run",
+			"moltis-fs store purge --path /home/user/project/secrets.txt --yes",
 		},
 		run: purgeCheckpoints,
 	}

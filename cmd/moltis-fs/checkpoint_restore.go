@@ -31,7 +31,7 @@ func restoreOptions(more ...option) []option {
 	return options(onRestore, append(more,
 		opt("on-conflict", "HOW", "what to do with paths that others changed (default: refuse)",
 			"refuse", "merge", "force", "skip"),
-		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"))...)
+		opt("keep-times", "", "restore the old modification times too (by default build tools notice the restore)"))...)
 }
 
 // Whose history it is where the command line does not say.
@@ -43,18 +43,17 @@ session, or of "default".`
 	ofNewestSession = "Without --session it is the session that changed something here last."
 )
 
-func checkpointRestoreCommand() *command {
+func restoreCommand() *command {
 	return &command{
-		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what " +
-			"they were before a checkpoint's call",
+		ids: changesOf, name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "bring files back to what they were before a change",
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
 checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
 		options: restoreOptions(opt("mode", "MODE",
 			"inverse takes back this change and keeps later ones (default: state)", "state", "inverse")),
 		examples: []string{
-			"moltis-fs checkpoint restore ck-1H0",
-			"moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run",
-			"moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go",
+			"moltis-fs restore ck-1H0",
+			"moltis-fs restore ck-1H0 --mode inverse --dry-run",
+			"moltis-fs restore --on-conflict merge ck-1H0 src/main.go",
 		},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restoreID(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
@@ -64,7 +63,7 @@ checkpoint of its own and can be undone. ID may also be an entry of the trash.` 
 
 func checkpointRewindCommand() *command {
 	return &command{
-		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session " +
+		name: "rewind", args: "[PATH...]", max: maxPaths, short: "undo everything that a session " +
 			"changed since a point in time",
 		long: `Exactly one of --turn, --since and --label says since when. What other sessions
 changed is left alone. ` + ofNewestSession + timesTaken,
@@ -90,7 +89,7 @@ changed is left alone. ` + ofNewestSession + timesTaken,
 func pointOptions() []option {
 	return []option{
 		opt("turn", "NAME", "since this turn began"),
-		opt("since", "TIME", "since this time, or for this long, like 2h"),
+		opt("since", "TIME", "since this time, or an age like 2h"),
 		opt("label", "TEXT", "since the one checkpoint of the session with this label"),
 	}
 }
@@ -101,30 +100,37 @@ func (in *invocation) point() map[string]any {
 		"label": in.option("label")}
 }
 
-// checkpointWalkCommand is undo or redo.
-func checkpointWalkCommand(name, short string) *command {
-	return &command{
+// walkCommand is undo or redo.
+func walkCommand(name, short string) *command {
+	c := &command{
 		name: name, short: short, long: ofNewestSession, options: restoreOptions(),
-		examples: []string{"moltis-fs checkpoint " + name + " --session s1"},
+		examples: []string{"moltis-fs " + name, "moltis-fs " + name + " --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
+			if in.given("all") {
+				return in.restore(ctx, map[string]any{"since": "1970-01-01"}, nil)
+			}
 			return in.restore(ctx, map[string]any{"id": name}, nil)
 		},
 	}
+	if name == "undo" {
+		c.options = append([]option{opt("all", "", "undo everything that the session changed")}, c.options...)
+		c.examples = append(c.examples, "moltis-fs undo --session s1 --all")
+	}
+	return c
 }
 
-func checkpointDiffCommand() *command {
+func diffCommand() *command {
 	return &command{
-		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since " +
-			"before a checkpoint's call",
+		ids: changesOf, name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what a change did, and what came after it",
 		long: `It shows what has become of the files until now, whoever changed them. With --after
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
-when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
+when; then all arguments are PATHs. Without any of them it is about the newest change. ` + ofNewestSession + timesTaken,
 		options: options("json identity"+onSuite+" sandbox", append(pointOptions(),
-			opt("after", "", "show what the call itself changed, not what has become of it"))...),
+			opt("after", "", "show only what the call itself changed, not what came later"))...),
 		examples: []string{
-			"moltis-fs checkpoint diff ck-1H0",
-			"moltis-fs checkpoint diff ck-1H0 --after",
-			"moltis-fs checkpoint diff --session s1 --turn t7",
+			"moltis-fs diff ck-1H0",
+			"moltis-fs diff ck-1H0 --after",
+			"moltis-fs diff --session s1 --turn t7",
 		},
 		run: func(ctx context.Context, in *invocation) error {
 			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
@@ -137,7 +143,11 @@ when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
 					"diff takes one of --turn, --since and --label, and got %d", n)
 			case n == 0:
 				if len(paths) == 0 {
-					return misuse(seeHelp(in.command), "diff needs an ID, or --turn, --since or --label")
+					id, err := in.newestChange(ctx)
+					if err != nil {
+						return err
+					}
+					in.args, paths = []string{id}, []string{id}
 				}
 				args["id"], paths = paths[0], paths[1:]
 				if err := in.ofSession(ctx); err != nil {
@@ -226,11 +236,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
-	dir, err := in.dataDir()
-	if err == nil {
-		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
-	}
-	if err != nil {
+	if _, _, err := in.storePlace(false); err != nil { // opening the suite would make one
 		return err
 	}
 	// of a session, also where none is named

@@ -50,7 +50,7 @@ func TestShownTimesAreTaken(t *testing.T) {
 	if day := list("--since", "2026-07-21", "--until", "2026-07-22"); len(day) != 3 {
 		t.Errorf("of the local day: %s", day)
 	}
-	if status, out, errs := runWith(t, "", "checkpoint", "stats", "--data-dir", dir); status != exitOK || !strings.Contains(out, "2026-07-21T23:30:00-04:00") {
+	if status, out, errs := runWith(t, "", "store", "stats", "--data-dir", dir); status != exitOK || !strings.Contains(out, "2026-07-21T23:30:00-04:00") {
 		t.Errorf("stats: %s%s", out, errs)
 	}
 }
@@ -62,9 +62,9 @@ func TestMistakesEndAlike(t *testing.T) {
 	must(t, err)
 	must(t, db.Close())
 	for _, line := range []string{
-		"checkpoint show ck-UUU", "checkpoint pin ck-UUU", "checkpoint unpin ck-UUU", "checkpoint diff ck-UUU", "checkpoint restore ck-UUU", "checkpoint diff ck-UUU --session s",
-		"trash restore tr-UUU", "checkpoint restore tr-UUU", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",
-		"checkpoint list --since monday", "checkpoint list --until monday", "checkpoint diff --since monday", "checkpoint rewind --since monday", "checkpoint export --since monday",
+		"checkpoint show ck-UUU", "checkpoint pin ck-UUU", "checkpoint unpin ck-UUU", "diff ck-UUU", "restore ck-UUU", "diff ck-UUU --session s",
+		"trash restore tr-UUU", "restore tr-UUU", "diff nonsense", "restore nonsense --dry-run",
+		"checkpoint list --since monday", "checkpoint list --until monday", "diff --since monday", "checkpoint rewind --since monday", "store export --since monday",
 	} {
 		for _, how := range []string{"", " --json"} {
 			if how != "" && strings.Contains(line, "export") {

@@ -15,15 +15,26 @@ import (
 	"moltisfs/internal/approval"
 )
 
+// storeCommand looks after the store of checkpoints.
+func storeCommand() *command {
+	return &command{
+		name: "store", short: "look after the history: size, cleaning, backup, export",
+		below: []*command{
+			checkpointStatsCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointBackupCommand(),
+			checkpointExportCommand(), checkpointImportCommand(), checkpointPurgeCommand(),
+		},
+	}
+}
+
 func checkpointGCCommand() *command {
 	return &command{
-		name: "gc", short: "remove now what retention lets go",
+		records: "gc", name: "gc", short: "remove expired checkpoints now",
 		long: `It also runs by itself in processes that save. It keeps to keep_within, keep_last and
 max_bytes of the configuration, and without one to their defaults. If several projects share a data
 directory, the limits of whoever cleans hold: pin what must stay. The answer says which ones it
 kept to.`,
 		options:  options("dry-run" + onStore),
-		examples: []string{"moltis-fs checkpoint gc --dry-run"},
+		examples: []string{"moltis-fs store gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run")})
@@ -58,7 +69,7 @@ kept to.`,
 
 func checkpointCheckCommand() *command {
 	return &command{
-		name: "check", short: "look whether the store is sound",
+		name: "check", short: "check the store for damage",
 		long: `The exit status is 1 when something is wrong with the store. If the catalog itself is
 damaged, the next start that has the store to itself moves it to checkpoints/damaged-… in the data
 directory and begins a new one. With that directory as --data-dir, checkpoint list, show, diff and
@@ -67,11 +78,11 @@ export still give what can be read of it.
 A change of several paths that a crash interrupted is named, and is no fault of the store.
 The next start takes it back. If allow or deny rules close one of its paths to that start
 (checkpoint show lists them), it stays until a moltis-fs that may reach all of them has started,
-such as checkpoint undo --dry-run with a --config without that rule.`,
+such as undo --dry-run with a --config without that rule.`,
 		options: options("identity"+onStore,
 			opt("data", "", "read every content and compare it with its hash"),
 		),
-		examples: []string{"moltis-fs checkpoint check --data"},
+		examples: []string{"moltis-fs store check --data"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.Check(ctx, in.given("data"))
@@ -123,8 +134,8 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 
 func checkpointStatsCommand() *command {
 	return &command{
-		name: "stats", short: "say how large the store is and what it holds",
-		options: options(onStore), examples: []string{"moltis-fs checkpoint stats"},
+		name: "stats", short: "show the size and contents of the store",
+		options: options(onStore), examples: []string{"moltis-fs store stats"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				s, err := db.Stats(ctx)
@@ -160,8 +171,8 @@ func checkpointStatsCommand() *command {
 
 func checkpointImportCommand() *command {
 	return &command{
-		name: "import-moltis", args: "DIR", min: 1, max: 1,
-		short: "take over the checkpoints of a Moltis data directory",
+		records: "import", name: "import", args: "DIR", min: 1, max: 1,
+		short: "import the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually
 ~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal; what
 that principal has taken over before is passed over. Links are not followed.
@@ -172,7 +183,7 @@ the names of sessions and turns, what can't be printed is spelled \u{1b}.
 
 Retention holds for old checkpoints too: raise keep_within and keep_last first to keep more.`,
 		options:  options("principal" + onStore),
-		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
+		examples: []string{"moltis-fs store import ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
 			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {
 				return misuse("name the checkpoints folder of a Moltis data directory",
@@ -207,16 +218,16 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 
 func checkpointBackupCommand() *command {
 	return &command{
-		name: "backup", args: "DIR", min: 1, max: 1,
-		short: "copy the store, while it is in use, and check the copy",
+		records: "backup", name: "backup", args: "DIR", min: 1, max: 1,
+		short: "copy the store while it is in use, and check the copy",
 		long: `DIR is empty or not there yet. It becomes a data directory with the store as it is at this moment:
-every command takes it as --data-dir, such as checkpoint restore. Servers go on meanwhile. The copy
+every command takes it as --data-dir, such as restore. Servers go on meanwhile. The copy
 is read back, every content, before it counts; the exit status is 1 if something is wrong with it.
 
 Not in it: the audit log, tokens, and what was moved to the trash as a whole, which lies beside the
 tree (docs/operations.md).`,
 		options:  options("identity" + onStore),
-		examples: []string{"moltis-fs checkpoint backup /backup/monday"},
+		examples: []string{"moltis-fs store backup /backup/monday"},
 		run: func(ctx context.Context, in *invocation) error {
 			to, err := filepath.Abs(in.arg(0))
 			if err != nil {

@@ -13,11 +13,17 @@ import (
 func configCommand() *command {
 	return &command{
 		name:  "config",
-		short: "check the configuration, show it, or write an example",
+		short: "show the configuration, check one, or print an example",
 		below: []*command{
 			{
+				name: "show", args: "[FILE]", max: 1,
+				short:    "print the configuration that is in force, with every key",
+				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
+				run:      showConfig,
+			},
+			{
 				name: "check", args: "[FILE]", max: 1, options: options("json"),
-				short: "say what is wrong with a configuration, all of it",
+				short: "list every error in a configuration",
 				long: `Each problem is one line on standard output, with file, line, column, key
 and what to write instead. The exit status is 1 when there are problems. Without problems, what
 may be a mistake is a warning on standard error: a name in tools.policy that is no tool of ours, a
@@ -27,13 +33,7 @@ rule about a path that is not there, a workspace_root without allow_paths.`,
 				run: checkConfig,
 			},
 			{
-				name: "show", args: "[FILE]", max: 1,
-				short:    "write the configuration with every key, as it is in force",
-				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
-				run:      showConfig,
-			},
-			{
-				name: "example", short: "write a configuration with every key, its default and its meaning",
+				name: "example", short: "print a configuration with every key, its default and its meaning",
 				examples: []string{"moltis-fs config example > moltis.toml"},
 				run:      func(_ context.Context, in *invocation) error { return in.write(config.Example()) },
 			},

@@ -32,7 +32,7 @@ const (
 func confineCommand() *command {
 	return &command{
 		name: "confine", run: runConfine, serves: true, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
-		short: "run a program, as an agent's shell, held to the policy by the kernel",
+		short: "run a program, such as an agent's shell, under the policy (Linux Landlock)",
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
 below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
@@ -77,10 +77,10 @@ func confinedCommand() *command {
 
 func confineOptions() []option {
 	return options("root read-only allow-weaker config data-dir",
-		many("read", "DIR", "it may read and run what is below, too, whatever the rules say"),
-		many("write", "DIR", "it may do anything below, too, whatever the rules say"),
-		opt("network", "", "it may use the network"),
-		many("connect", "PORT", "it may connect to this port by TCP"),
+		many("read", "DIR", "also allow it to read and run everything below, whatever the rules say"),
+		many("write", "DIR", "also allow it to do anything below, whatever the rules say"),
+		opt("network", "", "allow it to use the network"),
+		many("connect", "PORT", "allow it to connect to this TCP port"),
 	)
 }
 

@@ -18,7 +18,7 @@ import (
 func doctorCommand() *command {
 	return &command{
 		name: "doctor", run: runDoctor,
-		short: "say what should be mended before an agent is let in",
+		short: "list what to fix before you let an agent in",
 		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
 at who is asked before a change, at the kernel, and whether there is a real sandbox, where
 [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is

@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// readmeScript is the n-th shell script of the README's section about programs as hooks, as a program in dir.
+// readmeScript is the n-th shell script of the section about hooks in docs/policy.md, as a program in dir.
 func readmeScript(t *testing.T, dir string, n int) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/policy.md")
 	must(t, err)
-	_, section, _ := strings.Cut(string(readme), "\n### Ask a program about each call\n")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, _ := strings.Cut(string(readme), "\n## Ask a program about each call: hooks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	scripts := regexp.MustCompile("(?s)\n```sh\n(#!/bin/sh\n.*?)```\n").FindAllStringSubmatch(section, -1)
 	if len(scripts) != 2 {
-		t.Fatalf("the README has %d programs as hooks", len(scripts))
+		t.Fatalf("docs/policy.md has %d programs as hooks", len(scripts))
 	}
 	return scriptAt(t, filepath.Join(dir, "hook"), scripts[n][1])
 }
@@ -52,7 +52,7 @@ func called(t *testing.T, config, root, dialect, tool, args string) string {
 	return string(out)
 }
 
-// Hooks see the arguments that are carried out, however a call spells them, in every dialect that a model calls. The example of the README
+// Hooks see the arguments that are carried out, however a call spells them, in every dialect that a model calls. The example of docs/policy.md
 // finds its text in all of them.
 func TestHooksSeeWhatRuns(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 	}
 }
 
-// The program of the README that hides keys of answers does so, and lets others be.
+// The program of docs/policy.md that hides keys of answers does so, and lets others be.
 func TestReadmeAnswerHook(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)

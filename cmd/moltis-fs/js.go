@@ -13,7 +13,7 @@ import (
 
 func jsCommand() *command {
 	return &command{
-		name: "js", short: "run scripts that work on files",
+		name: "js", short: "run a script that works on files",
 		below: []*command{{
 			name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
 			long: `Runs the JavaScript of FILE, or of standard input, as an ES module with
@@ -26,14 +26,14 @@ every other call does.
   --policies-json '{"filesystem": {"policies": []}}'
 is a chain without rules: what the configuration and --root close is closed all the same.
 
-With checkpoints, checkpoint undo takes back all that a run changed. So does checkpoint rewind
+With checkpoints, undo takes back all that a run changed. So does checkpoint rewind
 --turn with its turn, which --json tells. Relative paths begin at the root.
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
 			options: options("json yes approve read-only"+onSuite,
-				opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
-				opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
+				opt("timeout", "SECONDS", "the longest that a run may take, at most what [tools.js] allows (default: 30)"),
+				opt("memory", "MB", "the most memory that it may take, at most what [tools.js] allows (default: 64)"),
 				opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
 			),
 			examples: []string{
@@ -106,7 +106,7 @@ func (in *invocation) showRun(a dialect.Answer) error {
 		return err
 	}
 	if said.Turn != "" && in.terminal() != nil {
-		fmt.Fprintf(in.err, "%s checkpoint undo takes back all that it changed\n", program)
+		fmt.Fprintf(in.err, "%s undo takes back all that it changed\n", program)
 	}
 	if said.Error == "" {
 		return nil

@@ -18,6 +18,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +27,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -268,12 +271,13 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func versionCommand() *command {
 	return &command{
-		name: "version", short: "say which version this is",
+		name: "version", short: "print the version",
 		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
 		run: func(_ context.Context, in *invocation) error {
 			b := readBuild()
-			return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+			made := strings.TrimSpace(fmt.Sprintf("%.12s %s", b.Revision, b.Time))
+			return in.answer(b, "%s %s (%s) %s %s/%s\n", program, b.Version, cmp.Or(made, "of no commit"), b.Go, b.OS, b.Arch)
 		},
 	}
 }
@@ -289,15 +293,16 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
+// release is the version of a release, which its build sets; "" for any other build.
+var release string
+
 func readBuild() build {
 	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
+	b.Version = cmp.Or(release, info.Main.Version, b.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -322,14 +327,16 @@ func workerCommand() *command {
 // A command is one row of the table. Parsing, help, man pages and completions derive from it.
 type command struct {
 	name     string
-	short    string   // one line, no period
-	long     string   // paragraphs
-	args     string   // the positional arguments as help shows them
-	min, max int      // how many there may be
-	values   []string // what the first of them may be, for completions
+	short    string                                      // one line, no period
+	records  string                                      // what the audit log calls it; "": it is not on record
+	long     string                                      // paragraphs
+	args     string                                      // the positional arguments as help shows them
+	min, max int                                         // how many there may be
+	values   []string                                    // what the first of them may be, for completions
+	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
 	options  []option
 	examples []string
-	below    []*command // without run one of them is needed
+	below    []*command // without run the first of them runs
 	hidden   bool
 	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
@@ -359,26 +366,26 @@ func many(name, value, doc string) option {
 // shared are the options that several commands take. Each has one name and one meaning everywhere.
 var shared = []option{
 	opt("json", "", "answer in JSON"),
-	opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
-		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults"),
-	opt("data-dir", "DIR", "for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-	opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the configuration allows"),
-	opt("principal", "NAME", "who calls, or whose it is (default of calls: local)"),
-	opt("session", "NAME", "the session: its reads, its checkpoints, its trash"),
-	opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it"),
-	opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
+	opt("config", "FILE", "the configuration (default: $MOLTIS_CONFIG, else "+
+		"~/.config/moltis-fs/moltis.toml, else built-in defaults)"),
+	opt("data-dir", "DIR", "where the history, the audit log and locks are (default: $MOLTIS_DATA_DIR, else ~/.moltis-fs)"),
+	opt("root", "DIR", "the workspace root; nothing outside can be touched, whatever the configuration allows"),
+	opt("principal", "NAME", "who calls, or whose history it is (default for calls: local)"),
+	opt("session", "NAME", "the session, which has its own reads, checkpoints and trash"),
+	opt("sandbox", "NAME", "the sandbox: its name as in answers and records, or one of its sessions"),
+	opt("policies-json", "JSON|FILE", "the policy chain, in place of tools.fs.policies: "+
 		policiesForm+", or a file with that"),
-	opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas between them (default: tools)"),
+	opt("dialect", "NAMES", "the sets of tools to offer, separated by commas: "+dialectNames()+" (default: tools)"),
 	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
-	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
-		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
-	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
-	opt("dry-run", "", "change nothing, and say what would be done"),
-	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
-	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
-	opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
-	opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
-	opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+	opt("approve", "HOW", "who approves changes (default: the client for mcp, the editor for acp, the terminal for "+
+		"call, the queue for serve)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
+	opt("yes", "", "do it without asking; for a call it does not cover files that run code later"),
+	opt("dry-run", "", "change nothing, and show what would be done"),
+	opt("identity", "FILE", "the age identity that decrypts the contents"),
+	opt("contains", "TEXT", "only paths that contain this, in any letter case"),
+	opt("since", "TIME", "only from this time on"), opt("until", "TIME", "only before this time"),
+	opt("limit", "N", "at most N, up to 1000 (default: 20)"), opt("cursor", "ID", "go on after this one"),
+	opt("allow-weaker", "", "start even if the kernel cannot enforce all of the policy"),
 }
 
 // The shared options of commands that open the suite, and of those that work on the store itself.
@@ -396,13 +403,15 @@ func options(names string, own ...option) []option {
 	return own
 }
 
-// commands is the table, in the order of help.
+// commands is the table, in the order of help: the words of the day, the entries for agents, and the rest.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
-		doctorCommand(),
-		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
+		mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand(),
+		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
+		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
+		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -412,6 +421,9 @@ func commands() []*command {
 	}
 	return all
 }
+
+// daily and entries are how many commands of the table are words of the day, and how many after them are entries for agents.
+const daily, entries = 10, 5
 
 // invocation is a command line that fits its command.
 type invocation struct {
@@ -446,14 +458,26 @@ func (in *invocation) arg(i int) string {
 // asked for help or completions, which have been written then.
 func parse(args []string, s streams) (in *invocation, err error) {
 	args = slices.Clone(args)
+	if near := nearestOption(args[0]); near != "" {
+		return nil, misuse("did you mean "+near+"?", "there is no option %s, and a command comes first", args[0])
+	}
 	switch args[0] {
-	case "-V", "--version":
+	case "-v", "-V", "--version":
 		args[0] = "version"
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
 	root.SetArgs(args)
 	err = root.Execute()
 	return in, err
+}
+
+// nearestOption gives the option that a misspelt first word means, as --version for --verison; "" for any other word.
+func nearestOption(word string) string {
+	own := []string{"--version", "--help", "-v", "-V", "-h"}
+	if !strings.HasPrefix(word, "-") || slices.Contains(own, word) {
+		return ""
+	}
+	return args.Nearest(word, own[:2])
 }
 
 func seeHelp(c *command) string { return "see " + program + " help " + c.path }
@@ -475,7 +499,7 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 // unsorted has help list the commands in the order of the table. The switch is one for all trees.
 var unsorted = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 
-// group is a command that needs one of those below it.
+// group is a command with others below it. Alone it runs the first of them, if that needs no arguments.
 func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 	cc := &cobra.Command{
 		Use: c.name, Short: c.short, SilenceErrors: true, SilenceUsage: true,
@@ -493,28 +517,42 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 			cc.AddCommand(leaf(b, s, found))
 		}
 	}
-	kind := strings.TrimSpace(c.path + " command")
+	kind, list := strings.TrimSpace(c.path+" command"), strings.Join(names, ", ")
 	cc.RunE = func(_ *cobra.Command, given []string) error {
-		list := strings.Join(names, ", ")
-		hint := "the " + kind + "s are " + list
-		switch {
-		case len(given) == 0 && c.path != "":
-			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
-		case len(given) == 0:
-			return misuse(hint, "a command comes first")
+		switch first := c.below[0]; {
+		case len(given) > 0:
+			return misuse(cmp.Or(meant(given[0], names), "the "+kind+"s are "+list), "there is no %s %q", kind, given[0])
+		case c.path == "":
+			return misuse("see "+program+" help", "a command comes first")
+		case first.min == 0:
+			found(&invocation{streams: s, command: first, values: map[string]string{}})
+			return nil
 		}
-		near := args.Nearest(given[0], names)
-		if _, err := definition(given[0], tools.Definitions()); near == "" && c.path == "" {
-			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
-				hint = e.hint
-			}
-		}
-		if near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		return misuse(hint, "there is no %s %q", kind, given[0])
+		return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
 	}
 	return cc
+}
+
+// meant gives the hint for a word that is no command: the nearest of the names, a command of that name in a group, or a tool.
+func meant(word string, names []string) string {
+	if near := args.Nearest(word, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	for _, c := range commands() {
+		for _, b := range c.below {
+			if b.name == word && !b.hidden {
+				return "did you mean " + program + " " + b.path + "?"
+			}
+		}
+	}
+	_, err := definition(word, tools.Definitions())
+	if err == nil {
+		return "did you mean " + program + " call " + word + "?"
+	}
+	if hint := exitOf(err).hint; strings.HasPrefix(hint, "did you mean") {
+		return hint
+	}
+	return ""
 }
 
 // leaf is a command that runs.
@@ -530,7 +568,7 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			case len(args) < c.min:
 				return misuse(seeHelp(c), "%s needs %s", c.path, c.args)
 			case len(args) > c.max && c.max == 0 && c.below != nil:
-				return misuse(seeHelp(c), "there is no %s command %q", c.path, args[0])
+				return misuse(cmp.Or(meant(args[0], []string{c.below[0].name}), seeHelp(c)), "there is no %s command %q", c.path, args[0])
 			case len(args) > c.max && c.max == 0:
 				return misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, args[0])
 			case len(args) > c.max:
@@ -543,6 +581,13 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			found(in)
 			return nil
 		},
+	}
+	if c.ids != nil {
+		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			quiet := *in
+			quiet.err = io.Discard
+			return c.ids(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+		}
 	}
 	for _, b := range c.below {
 		cc.AddCommand(leaf(b, s, found))
@@ -562,6 +607,12 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
 		case o.value == "DIR":
 			_ = cc.MarkFlagDirname(o.name)
+		case o.name == "session" && c.name != "mcp":
+			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				quiet := *in
+				quiet.err = io.Discard
+				return sessionsOf(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+			})
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
@@ -632,12 +683,16 @@ func optionError(cc *cobra.Command, err error) error {
 	return misuse(hint, "%s: %v", path, err)
 }
 
-const overview = `COMMAND --help explains one, with examples; help TOOL explains a tool
-  Environment: MOLTIS_CONFIG, MOLTIS_DATA_DIR. Exit: 1 refused, 2 misuse, 3 broken`
+const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, and "help options" --config,
+--data-dir and the others that many commands take.`
 
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
+	if !c.HasParent() {
+		fmt.Fprint(c.OutOrStdout(), rootHelp(c.Short))
+		return
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
@@ -656,7 +711,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
 	}
 	if runs || !above {
-		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
+		b.WriteString(optionsHelp(c))
 	}
 	if runs {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
@@ -664,14 +719,76 @@ func writeHelp(c *cobra.Command, _ []string) {
 	fmt.Fprint(c.OutOrStdout(), b.String())
 }
 
+// optionsHelp explains the options of the command c that are its own, and names the common ones.
+func optionsHelp(c *cobra.Command) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = false
+	var common []string
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(commonOptions, f.Name) {
+			common = append(common, "--"+f.Name)
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	text := "\nOptions:\n" + own.FlagUsagesWrapped(width)
+	if len(common) > 0 {
+		text += wrap("Also "+strings.Join(common, ", ")+`: see "`+program+` help options"`, width) + "\n"
+	}
+	return text
+}
+
+// commonOptions are those of [shared] that help explains once, under "help options".
+var commonOptions = []string{"json", "config", "policies-json", "data-dir", "root", "principal", "session", "sandbox", "identity", "help"}
+
+// commonHelp explains the common options.
+func commonHelp() string {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.SortFlags = false
+	for _, o := range shared {
+		if slices.Contains(commonOptions, o.name) {
+			f := all.VarPF(&optionValue{o, nil}, o.name, "", o.doc)
+			if o.value == "" {
+				f.NoOptDefVal = "true"
+			}
+		}
+	}
+	return "Options that many commands take:\n" + all.FlagUsagesWrapped(width)
+}
+
+// rootHelp is the help of the program, for a screen of 24 lines of 80 characters.
+func rootHelp(short string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\nUsage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, short, program)
+	var more []string
+	for i, c := range commands() {
+		switch {
+		case c.hidden:
+		case i < daily+entries:
+			if i == daily {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "  %-8s  %s\n", c.name, c.short)
+		default:
+			more = append(more, c.name)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n%s\n", wrap("More: "+strings.Join(append(more, "completion", "help"), ", "), width), wrap(overview, width))
+	return b.String()
+}
+
 // helpCommand explains a command or a tool.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",
+		Use: "help [COMMAND | TOOL | options]", Short: "explain a command, or a tool such as Read",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil {
 				return misuse("", "%v", err)
+			}
+			if len(rest) == 1 && !c.HasParent() && rest[0] == "options" {
+				_, err := io.WriteString(root.OutOrStdout(), commonHelp())
+				return err
 			}
 			if len(rest) == 1 && !c.HasParent() {
 				if d, err := definition(rest[0], tools.Definitions()); err == nil {
@@ -694,27 +811,76 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 func manCommand() *command {
 	return &command{
-		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
-		examples: []string{"moltis-fs man > moltis-fs.1", "moltis-fs man checkpoint restore | man -l -"},
-		run:      writeMan,
+		name: "man", short: "print the manual page of a command", args: "[COMMAND]", max: 2,
+		options: []option{opt("into", "DIR", "write every page into this directory")},
+		examples: []string{"moltis-fs man | man -l -", "moltis-fs man checkpoint rewind > moltis-fs-checkpoint-rewind.1",
+			"moltis-fs man --into /usr/local/share/man/man1"},
+		run: writeMan,
 	}
 }
 
 func writeMan(_ context.Context, in *invocation) error {
 	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
+	if dir := in.option("into"); dir != "" {
+		return manTree(root, dir)
+	}
 	c, rest, err := root.Find(in.args)
 	if err != nil || len(rest) > 0 {
 		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q", strings.Join(in.args, " "))
 	}
+	page, err := manPage(c)
+	if err != nil {
+		return err
+	}
+	return in.write(page)
+}
+
+// manTree writes the pages of the command c and of those below it into a directory.
+func manTree(c *cobra.Command, dir string) error {
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			if err := manTree(below, dir); err != nil {
+				return err
+			}
+		}
+	}
+	page, err := manPage(c)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
+	}
+	if err != nil {
+		return misuse("name a directory that exists", "writing the manual pages: %v", err)
+	}
+	return nil
+}
+
+// manPage gives the manual page of the command c. cobra writes options as pflag has them; here they are as help has them.
+func manPage(c *cobra.Command) ([]byte, error) {
 	// Indented lines are examples; Markdown wants four columns and a blank line for them.
 	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
+	if c.HasAvailableSubCommands() {
+		c.Long += "\n\n# COMMANDS\n"
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				c.Long += fmt.Sprintf("\n**%s**\n: %s\n", below.Name(), below.Short)
+			}
+		}
+	}
 	c.DisableAutoGenTag = true
 	build := readBuild()
-	header := &doc.GenManHeader{Section: "1", Source: build.Version}
+	header := &doc.GenManHeader{Section: "1", Source: program + " " + build.Version}
 	if when, err := time.Parse(time.RFC3339, build.Time); err == nil {
 		header.Date = &when
 	}
-	return doc.GenMan(c, header, in.out)
+	var b bytes.Buffer
+	if err := doc.GenMan(c, header, &b); err != nil {
+		return nil, fmt.Errorf("writing the manual page: %w", err)
+	}
+	text := strings.NewReplacer("[flags]", "[OPTIONS]", "\\fP[=]\n", "\\fP\n", "\\fP[=false]\n", "\\fP\n").Replace(b.String())
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		text = strings.Replace(text, "--"+f.Name+"\\fP=\n", "--"+f.Name+"\\fP "+f.Value.Type()+"\n", 1)
+	})
+	return []byte(text), nil
 }
 
 // when reads an option that is a time or an age.

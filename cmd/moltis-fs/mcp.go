@@ -36,7 +36,7 @@ user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session"
 		options: options("approve dialect read-only allow-weaker"+onSuite,
 			opt("structured", "WHEN", "which clients get structuredContent (default: auto)",
 				"auto", "always", "never"),
-			opt("confine", "", "have the kernel hold this server, too, and what it starts, to its own "+
+			opt("confine", "", "also have the kernel limit this server, and what it starts, to its own "+
 				"files and the roots (Linux); hooks get no TCP and no other files"),
 		),
 		examples: []string{
@@ -74,7 +74,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 			return closing(s, err)
 		}
 	}
-	in.tellOpen(s.now.cfg)
+	in.tellOpen(s.now.cfg, in.openText(s.now.cfg), in.approves("elicitation"))
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
 	if o.Elicit && asksFirst(s.now.cfg, s.Definitions()) {
 		o.Asking = [2]string{" Each change is put before the user, with its diff.",

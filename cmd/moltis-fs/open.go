@@ -59,8 +59,8 @@ func (in *invocation) findConfig(given string) string {
 	return from
 }
 
-// loadConfig reads the configuration that holds where file is given, from a file or, with "", the
-// defaults.
+// loadConfig reads the configuration that holds where file is given. Without any it gives the defaults, with
+// checkpoints on.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
 	if cfg, from, err = in.readConfig(file); err == nil {
 		err = in.overridePolicies(&cfg)
@@ -71,6 +71,7 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 func (in *invocation) readConfig(file string) (cfg config.Config, from string, err error) {
 	if from = in.findConfig(file); from == "" {
 		cfg = config.Default()
+		cfg.Tools.FS.CheckpointBeforeMutation = true // who wrote no configuration can undo
 		cfg.Tools.FS.ReadOnly = in.given("read-only")
 		return cfg, "", nil
 	}
@@ -352,6 +353,9 @@ func (in *invocation) implyRoot() error {
 
 // wide refuses a root that nobody has named in full.
 func (in *invocation) wide(why string) error {
+	if !in.command.serves {
+		return misuse("name the directory of the work, as "+program+" "+in.command.path+" --root ~/project; --root / opens everything", "%s", why)
+	}
 	return misuse(`add the directory of the work, as "args": ["`+in.command.path+
 		`", "--root", "/home/you/project"]; --root / opens everything`, "%s", why)
 }
@@ -399,10 +403,30 @@ func homes() (dirs []string) {
 	return dirs
 }
 
-// tellOpen says what is open to agents, by what, and where the data is: one line.
-func (in *invocation) tellOpen(cfg config.Config) {
+// tellOpen says in one line on standard error what is open to agents, who approves changes, whether they can be undone, and
+// where the data is.
+func (in *invocation) tellOpen(cfg config.Config, open, approver string) {
+	dir, err := in.dataDir()
+	if err != nil {
+		return // the engine is open, so it was found
+	}
+	undo := "on"
+	if why := in.undoOff(cfg); why != "" {
+		undo = "off (" + why + ")"
+	}
+	switch {
+	case cfg.Tools.FS.ReadOnly:
+		approver = "nobody, nothing can be changed"
+	case !cfg.Tools.FS.RequireApproval:
+		approver = "nobody, require_approval is false"
+	}
+	fmt.Fprintf(in.err, "%s: open is %s; changes are approved by %s; undo: %s; data is in %s\n", program, visible(open), approver, undo, visible(dir))
+}
+
+// openText says what is open to agents under the configuration cfg, and by what.
+func (in *invocation) openText(cfg config.Config) (open string) {
 	file, root := in.findConfig(in.option("config")), in.option("root")
-	fs, open := cfg.Tools.FS, ""
+	fs := cfg.Tools.FS
 	if root != "" {
 		root = fs.WorkspaceRoot // the same, absolute
 	}
@@ -416,7 +440,7 @@ func (in *invocation) tellOpen(cfg config.Config) {
 	case root != "":
 		open = root + " and nothing else (--root)"
 	case len(fs.AllowPaths) == 0:
-		open = fmt.Sprintf("all that this account reaches and %s does not deny", file)
+		open = fmt.Sprintf("everything that this account can reach and %s does not deny", file)
 	default:
 		open = fmt.Sprintf("what %s allows: %d allow_paths, %d deny_paths", file, len(fs.AllowPaths),
 			len(fs.DenyPaths))
@@ -424,11 +448,7 @@ func (in *invocation) tellOpen(cfg config.Config) {
 	if what := lifted(fs); what != "" {
 		open += "; not protected: " + what
 	}
-	dir, err := in.dataDir()
-	if err != nil {
-		return // the engine is open, so it was found
-	}
-	fmt.Fprintf(in.err, "%s: open is %s; data is in %s\n", program, visible(open), visible(dir))
+	return open
 }
 
 // lifted names the protected classes and paths that the configuration fs opens; "" for none.

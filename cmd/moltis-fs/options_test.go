@@ -48,7 +48,7 @@ var optionCases = []optionCase{
 	{"checkpoint rewind", "--session s1 --turn t1 --yes", map[string]string{"principal": "p1"}},
 	{"checkpoint rewind", "--principal p1 --turn t1 --yes", map[string]string{"session": "s1"}},
 	{"checkpoint rewind", "--principal p1 --session s2 --turn t1 --yes", map[string]string{"on-conflict": "force"}},
-	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "all": "", "keep-times": "", "root": "$T/sub"}},
 	{"checkpoint undo", "--principal p1 --session s1", map[string]string{"yes": ""}},
 	{"checkpoint undo", "--session s1 --yes", map[string]string{"principal": "p1"}},
 	{"checkpoint undo", "--principal p1 --yes", map[string]string{"session": "s1"}},

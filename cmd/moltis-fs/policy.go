@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect/jsfs"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
@@ -29,14 +31,22 @@ const inputForm = `{"operation": "readFile", "path": "/ws/a", "resolved_path": "
 
 func policyCommand() *command {
 	return &command{
-		name: "policy", short: "try Rego policies",
+		name: "policy", short: "explain what closes a path, test Rego policies",
 		below: []*command{{
+			name: "explain", args: "PATH...", min: 1, max: maxPaths, run: explainPaths,
+			short: "show which rule closes a path",
+			long: `It says of each PATH whether it may be read and changed, and else by which rule of the configuration it
+is closed: a pattern of deny_paths, allow_paths, --root, or a class of protected names. Rego policies, which are
+asked besides, are tried by policy test. The exit status is 1 if one of the paths can't be read.`,
+			options:  options("json config root"),
+			examples: []string{"moltis-fs policy explain .env src/main.go", "moltis-fs policy explain --root ~/project /etc/passwd --json"},
+		}, {
 			name: "test", args: "[FILE] INPUT", min: 1, max: 2, run: testPolicy,
-			short: "say what a policy, or the chain of the configuration, decides",
+			short: "show what a policy, or the chain of the configuration, decides",
 			long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. Without it each policy of the
 configuration is asked, in order, until one decides. INPUT is JSON as a policy sees it as input, a
 file with that, or - for standard input: ` + inputForm + `.
-docs/policies.md has the fields.
+docs/policy.md has the fields.
 
 The answer has the decision, and that of each policy that was asked. The guard of paths runs after the
 chain in any case and is not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
@@ -48,6 +58,70 @@ policy can't be loaded.`,
 				"moltis-fs policy test --config moltis.toml input.json"},
 		}},
 	}
+}
+
+// explainPaths says of each path what closes it.
+func explainPaths(_ context.Context, in *invocation) error {
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
+	s, err := in.settings()
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Path   string `json:"path"`
+		Read   bool   `json:"read"`
+		Change bool   `json:"change"`
+		Rule   string `json:"rule,omitempty"` // what closes it
+	}
+	var rows []row
+	var b strings.Builder
+	closed := false
+	for _, arg := range in.args {
+		path, err := filepath.Abs(arg)
+		if err != nil {
+			return fmt.Errorf("finding the path: %w", err)
+		}
+		r := row{Path: path}
+		reads, err := engine.RuleOf(s.at.Tools.FS, s.root, path, false)
+		if err == nil {
+			r.Rule, err = engine.RuleOf(s.at.Tools.FS, s.root, path, true)
+		}
+		if err != nil {
+			return misuse("", "%v", err)
+		}
+		r.Read, r.Change = reads == "", r.Rule == "" && !s.at.Tools.FS.ReadOnly
+		r.Rule = cmp.Or(reads, r.Rule)
+		closed = closed || !r.Read
+		switch {
+		case r.Change:
+			fmt.Fprintf(&b, "%s: open\n", visible(path))
+		case r.Read && r.Rule == "":
+			fmt.Fprintf(&b, "%s: open for reading; read_only is true\n", visible(path))
+		case r.Read:
+			fmt.Fprintf(&b, "%s: open for reading, closed to changes by %s\n", visible(path), closedBy(r.Rule))
+		default:
+			fmt.Fprintf(&b, "%s: closed by %s\n", visible(path), closedBy(r.Rule))
+		}
+		rows = append(rows, r)
+	}
+	return ending(in.answer(struct {
+		Paths []row `json:"paths"`
+	}{rows}, "%s", b.String()), refusedIf(closed))
+}
+
+// closedBy says for people what a rule is that closes a path.
+func closedBy(rule string) string {
+	switch rule {
+	case "secret":
+		return `the class "secret" (protect_secret, unprotected)`
+	case "hard":
+		return "moltis-fs: the path belongs to it"
+	case "allow_paths":
+		return "allow_paths or --root, which do not open it"
+	}
+	return visible(rule)
 }
 
 func testPolicy(ctx context.Context, in *invocation) error {

@@ -18,7 +18,7 @@ func TestLongWork(t *testing.T) {
 			defer p.mu.Unlock()
 			return out.String()
 		}
-		p.begin("checkpoint gc")
+		p.begin("store gc")
 		time.Sleep(1900 * time.Millisecond)
 		synctest.Wait()
 		if got := shown(); got != "" {
@@ -26,7 +26,7 @@ func TestLongWork(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if got := shown(); !strings.HasSuffix(got, "checkpoint gc has been at work for 5 s") || strings.Contains(got, "\n") {
+		if got := shown(); !strings.HasSuffix(got, "store gc has been at work for 5 s") || strings.Contains(got, "\n") {
 			t.Errorf("long work shows %q", got)
 		}
 		if _, err := p.Write([]byte("answer\n")); err != nil || !strings.HasSuffix(shown(), "5 s\r\x1b[Kanswer\n") {

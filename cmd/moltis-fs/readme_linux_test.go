@@ -21,7 +21,6 @@ func TestReadmeSession(t *testing.T) {
 	project := filepath.Join(home, "project")
 	for name, text := range map[string]string{
 		"project/server.go": "package main\n\nconst timeout = 30 // seconds\n\nfunc main() { serve(timeout) }\n", "project/.env": "KEY=secret\n",
-		".config/moltis-fs/moltis.toml": "[tools.fs]\nallow_paths = [\"" + project + "/**\"]\ndeny_paths = [\"**/.env\"]\ncheckpoint_before_mutation = true\n",
 	} {
 		name = filepath.Join(home, name)
 		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -29,15 +28,16 @@ func TestReadmeSession(t *testing.T) {
 	}
 	var session strings.Builder
 	for _, c := range []struct{ line, typed string }{
-		{"cat ~/.config/moltis-fs/moltis.toml", ""},
-		{`moltis-fs call Grep '{"pattern": "timeout", "output_mode": "content"}'`, ""},
-		{`moltis-fs call Read '{"file_path": ".env"}'`, ""},
-		{`moltis-fs call Edit '{"file_path": "server.go", "old_string": "30", "new_string": "60"}'`, "y\n"},
-		{"moltis-fs checkpoint undo", "y\n"},
+		{"moltis-fs init", ""},
+		{"moltis-fs call Read .env", ""},
+		{"moltis-fs call Edit server.go old_string=30 new_string=60", "y\n"},
+		{"moltis-fs log", ""},
+		{"moltis-fs undo --yes", ""},
 	} {
 		session.WriteString("$ " + c.line + "\n" + onTerminal(t, home, project, c.line, c.typed))
 	}
 	got := strings.NewReplacer(home, "/home/you", "\r\n", "\n").Replace(session.String())
+	got = strings.Replace(got, "\nno client was found here; moltis-fs init --write CLIENT sets one up all the same\n", "", 1) // on this machine
 	for _, wrong := range []string{"\x1b", home} {
 		if strings.Contains(got, wrong) {
 			t.Errorf("the session holds %q:\n%s", wrong, got)

@@ -44,7 +44,7 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 			t.Errorf("%s works, and the hint does not say so", line)
 		}
 	}
-	for _, line := range []string{"checkpoint diff ck-1H0", "checkpoint diff ck-1H0 --after --root " + tree, "checkpoint undo --dry-run", "checkpoint pin ck-1H0"} {
+	for _, line := range []string{"diff ck-1H0", "diff ck-1H0 --after --root " + tree, "undo --dry-run", "checkpoint pin ck-1H0"} {
 		if errs := moltis(exitRefused, strings.Fields(line)...); !strings.Contains(errs, "read-only file system") || !strings.Contains(errs, "hint: "+worksReadOnly) {
 			t.Errorf("%s: %s", line, errs)
 		}

@@ -99,7 +99,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	in.tellOpen(d.now.cfg)
+	in.tellOpen(d.now.cfg, in.openText(d.now.cfg), in.approves("queue"))
 	return server.Serve(ctx, listeners...)
 }
 

@@ -140,12 +140,12 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 		status int
 	}{
 		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
-		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export", "--root", "/"}, exitOK},
-		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused},
+		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"store", "export", "--root", "/"}, exitOK},
+		{[]string{"undo"}, exitOK}, {[]string{"undo", "--json"}, exitRefused},
 		{[]string{"call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, goes)}, exitOK}, {[]string{"trash", "list"}, exitOK},
 		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
-		{[]string{"checkpoint", "import-moltis", moltis}, exitRefused}, {[]string{"checkpoint", "import-moltis", moltis, "--json"}, exitRefused},
-		{[]string{"checkpoint", "check", "--data"}, exitOK}, {[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"2"}`, filepath.Join(dir, "b"))}, exitOK},
+		{[]string{"store", "import", moltis}, exitRefused}, {[]string{"store", "import", moltis, "--json"}, exitRefused},
+		{[]string{"store", "check", "--data"}, exitOK}, {[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"2"}`, filepath.Join(dir, "b"))}, exitOK},
 	} {
 		run(c.status, append(c.args, in...)...)
 	}
@@ -158,6 +158,6 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	run(exitOK, "config", "check", config)
 	run(exitOK, "version")
 	must(t, os.RemoveAll(filepath.Join(data, "checkpoints", "blobs")))
-	run(exitRefused, append([]string{"checkpoint", "check", "--data"}, in...)...)
-	run(exitRefused, append([]string{"checkpoint", "check", "--data", "--json"}, in...)...)
+	run(exitRefused, append([]string{"store", "check", "--data"}, in...)...)
+	run(exitRefused, append([]string{"store", "check", "--data", "--json"}, in...)...)
 }

@@ -36,7 +36,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	}
 	dir = filepath.Join(data, "checkpoints")
 	if !create {
-		if err := thereIsAStore(dir); err != nil {
+		if err := in.thereIsAHistory(dir, cfg); err != nil {
 			return "", o, err
 		}
 	}
@@ -54,6 +54,15 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	return dir, o, nil
 }
 
+// thereIsAHistory is thereIsAStore, and says so where the configuration cfg keeps no history.
+func (in *invocation) thereIsAHistory(dir string, cfg config.Config) error {
+	err := thereIsAStore(dir)
+	if off := in.undoOff(cfg); err != nil && off != "" && !cfg.Tools.FS.ReadOnly {
+		return misuse(off+"; --data-dir names another place", "undo is off: there are no checkpoints in %s", visible(dir))
+	}
+	return err
+}
+
 // thereIsAStore gives an error where dir has no store. A store that lost its catalog still has its blobs.
 func thereIsAStore(dir string) error {
 	for _, name := range []string{"checkpoints.db", "blobs"} {
@@ -66,8 +75,8 @@ func thereIsAStore(dir string) error {
 				"looking for checkpoints: %v", err)
 		}
 	}
-	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir "+
-		"names another place", "there are no checkpoints in %s", dir)
+	return misuse(program+" status says whether undo is on; --data-dir names another place",
+		"nothing was changed yet: there are no checkpoints in %s", visible(dir))
 }
 
 // withStore runs use on the store and closes it.
@@ -114,8 +123,11 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 			names = append(names, n.what+" "+visible(n.name))
 		}
 	}
-	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "),
-		program + " checkpoint list --json shows those that it knows", tools.KindNotFound}
+	if any, err := db.Seen(ctx, "", ""); err != nil || !any {
+		return cmp.Or(err, error(&exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}))
+	}
+	return &exitError{exitRefused, "there are no checkpoints of " + strings.Join(names, ", "),
+		program + " log --all shows what was changed, and in which sessions", tools.KindNotFound}
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
@@ -133,7 +145,7 @@ var storeErrors = []struct {
 	{isType[*checkpoint.BadOpError], exitMisuse, "", "", ""},
 	{isType[*checkpoint.DiskFullError], exitRefused, "",
 		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
-			"max_bytes in [tools.fs.checkpoint] and then checkpoint gc --config FILE; and try again",
+			"max_bytes in [tools.fs.checkpoint] and then store gc --config FILE; and try again",
 		tools.KindIOError},
 	{isErr(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
 		program + " checkpoint list shows the ids", tools.KindNotFound},
@@ -186,18 +198,9 @@ func (in *invocation) operator() checkpoint.Scope {
 		AllSessions: true}
 }
 
-// recordedActions are the commands that are on record in the audit log, by the name that they have there:
-// those that change our own files, or take contents out of the store.
-var recordedActions = map[string]string{
-	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
-	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
-	"checkpoint import-moltis": "import", "trash empty": "empty_trash",
-	"token create": "token_create", "token revoke": "token_revoke",
-}
-
-// recorded runs do, between two records where the command is one of recordedActions. A dry run is none.
+// recorded runs do, between two records where the command has a name in the audit log. A dry run has none.
 func (in *invocation) recorded(do func() error) error {
-	name := recordedActions[in.command.path]
+	name := in.command.records
 	if name == "" || in.given("dry-run") {
 		return do()
 	}

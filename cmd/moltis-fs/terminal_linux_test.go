@@ -30,7 +30,7 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 		cmd := exec.Command(binary(t), "call", "--root", "/", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), "TERM=xterm", "NO_COLOR=")
-		shown := asked(t, cmd, "[y/N or why not/?] ", c.typed)
+		shown := asked(t, cmd, "[y/N, ? for help, or type a reason] ", c.typed)
 		for _, want := range []string{"Edit wants to change \x1b[1m" + file, "Allow Edit of " + file + ", +1 −1?", "\x1b[31m-one", "\x1b[32m+two"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%q is not shown in %q", want, shown)
@@ -136,7 +136,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
 	cmd := exec.Command(binary(t), "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
-	asked(t, cmd, "[y/N or why not/?] ", "\x03")
+	asked(t, cmd, "[y/N, ? for help, or type a reason] ", "\x03")
 	if got := cmd.ProcessState.ExitCode(); got != exitCtrlC {
 		t.Errorf("ended with %d", got)
 	}
@@ -158,8 +158,8 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 	if out, err := exec.Command(binary(t), append([]string{"call", "Write", string(raw)}, where...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"checkpoint", "diff", "ck-1H0", "--after"}, {"checkpoint", "export"}, {"checkpoint", "list"}, {"checkpoint", "undo"},
-		{"trash", "list"}, {"checkpoint", "undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
+	for _, args := range [][]string{{"diff", "ck-1H0", "--after"}, {"store", "export"}, {"checkpoint", "list"}, {"undo"},
+		{"trash", "list"}, {"undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), append(args, where...)...)
 		cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, append(os.Environ(), "NO_COLOR=1") // colours are ours
@@ -171,7 +171,7 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 		if strings.ContainsAny(strings.ReplaceAll(shown, "\r\n", "\n"), "\x1b\a\r\u009b\u202e") || strings.Contains(shown, "\nforged") {
 			t.Errorf("%v: shown is %q", args, shown)
 		}
-		if args[1] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
+		if args[0] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
 			t.Errorf("the content is not to be seen in %q", shown)
 		}
 	}

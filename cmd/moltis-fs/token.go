@@ -23,10 +23,15 @@ const tokenDays = 90
 func tokenCommand() *command {
 	return &command{
 		name:  "token",
-		short: "make and revoke the tokens with which callers of serve are known",
+		short: "list, make and revoke the tokens of callers of serve",
 		below: []*command{
 			{
-				name: "create", short: "make a token and write it on standard output, once",
+				name: "list", short: "list the tokens, without their secrets", run: listTokens,
+				options:  options("json data-dir"),
+				examples: []string{"moltis-fs token list"},
+			},
+			{
+				records: "token_create", name: "create", short: "make a token and print it, once",
 				long: `The token acts for its principal, whose sessions, history and trash it has. It is a
 secret: only its hash is kept, in the data directory.
 
@@ -36,9 +41,9 @@ What may be written may be read. Without either, all that the configuration allo
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
 				options: options("principal data-dir",
-					opt("user", "", "a person's, not an agent's: its trash stays for a week"),
-					opt("operator", "", "an operator's"),
-					opt("expires", "TIME", "how long it holds, as 12h or 30d, or never (default: 90d)"),
+					opt("user", "", "for a person, not an agent: the trash stays for a week"),
+					opt("operator", "", "for an operator, who answers approvals and makes no calls"),
+					opt("expires", "TIME", "how long it is valid, as 12h or 30d, or never (default: 90d)"),
 					many("read", "DIR", "a directory that it may read"),
 					many("write", "DIR", "a directory that it may read and change"),
 					opt("tier", "TIER", "how freely it may change things (default: as configured)",
@@ -51,13 +56,8 @@ what they asked for.`,
 				run: createToken,
 			},
 			{
-				name: "list", short: "list the tokens, without their secrets", run: listTokens,
-				options:  options("json data-dir"),
-				examples: []string{"moltis-fs token list"},
-			},
-			{
-				name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
-				short:    "take a token away, at once and for good",
+				records: "token_revoke", ids: tokensOf, name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
+				short:    "revoke a token, at once and for good",
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},
 			},

@@ -16,7 +16,7 @@ import (
 func trashCommand() *command {
 	return &command{
 		name:  "trash",
-		short: "look at what was deleted, bring it back or let it go",
+		short: "list what was deleted, bring it back or remove it",
 		below: []*command{
 			{
 				name: "list", short: "list what is in the trash, newest first", run: listTrash,
@@ -26,7 +26,7 @@ func trashCommand() *command {
 				examples: []string{"moltis-fs trash list", "moltis-fs trash list --contains draft"},
 			},
 			{
-				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
+				ids: trashOf, name: "restore", args: "ID", min: 1, max: 1, short: "bring a deleted file or directory back",
 				long: "Under today's policy, with its old times, and never over something that " +
 					"is there. --principal says whose trash it is." + ofAnySession,
 				options:  options(onRestore),
@@ -39,14 +39,14 @@ func trashCommand() *command {
 				},
 			},
 			{
-				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
+				records: "empty_trash", ids: trashOf, name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with " +
 					"--expired those whose time is over",
 				long: `It asks on the terminal first; not for what has expired, and not with
 --yes. What the store holds of an entry stays in the checkpoint of the deletion, as long as
 retention keeps that. What was moved to the trash as a whole is gone.`,
 				options: options("dry-run yes principal session"+onStore,
-					opt("expired", "", "those whose time is over"), opt("all", "", "all of them"),
-					opt("kept", "", "what trash list says is kept beside a file")),
+					opt("expired", "", "the expired ones"), opt("all", "", "all entries"),
+					opt("kept", "", "what trash list shows as kept beside a file")),
 				examples: []string{"moltis-fs trash empty --expired"},
 				run:      emptyTrash,
 			},

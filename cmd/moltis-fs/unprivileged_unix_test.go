@@ -213,14 +213,14 @@ func TestRestoreOfOwnerAsNobody(t *testing.T) {
 		t.Fatalf("the owner is %d: %s", owner(), out)
 	}
 	for _, said := range []string{"restored ", "unchanged "} {
-		if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, said+path) || !strings.Contains(out, "could not be restored: owner, group") {
+		if out := s.must("restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, said+path) || !strings.Contains(out, "could not be restored: owner, group") {
 			t.Errorf("what could not be given back is not said: %s", out)
 		}
 	}
 	s.uid, s.gid = 0, 0
 	// A store is opened by its owner only.
 	must(t, filepath.WalkDir(s.home, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 0, 0)) }))
-	if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, "also restored: owner, group") || owner() != 0 {
+	if out := s.must("restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, "also restored: owner, group") || owner() != 0 {
 		t.Errorf("the owner is %d: %s", owner(), out)
 	}
 }

@@ -22,7 +22,7 @@
 // not read; ripgrep does the same.
 //
 // Matching takes polynomial time for every pattern, and none panics. The matcher is tested against
-// git itself on generated trees. docs/decisions/0001-own-ignore-rules.md says why no package is
+// git itself on generated trees. docs/internals/decisions/0001-own-ignore-rules.md says why no package is
 // used.
 //
 // Everything but [Scratch] is immutable once made, and safe for concurrent use.

@@ -59,7 +59,7 @@ func (v verdictOf) String() string {
 // TestPeers runs the two Go packages of the field beside ours, on generated trees and on trees of
 // one construct each. The trees have no info/exclude, core.excludesFile or core.ignorecase, which
 // the peers don't claim to read. The test fails when ours differs from git; what the others do it
-// logs. It also fails when the peers do better than docs/decisions/0001-own-ignore-rules.md says:
+// logs. It also fails when the peers do better than docs/internals/decisions/0001-own-ignore-rules.md says:
 // the decision for our own rules rests on that.
 func TestPeers(t *testing.T) {
 	t.Parallel()

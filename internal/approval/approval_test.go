@@ -75,7 +75,7 @@ func TestTerminal(t *testing.T) {
 		if len(a.Reason) > 1<<13 {
 			t.Errorf("%.20q: a reason of %d bytes", c.in, len(a.Reason))
 		}
-		for _, part := range []string{"Edit wants to change /ws/a.go  +1 −1\n", "replace 1 line\n", "session s1, principal ci\n", "WARNING: runs at login\n", "@@ -1 +1 @@\n-a\n+b\n", "Allow Edit of /ws/a.go, +1 −1? [y/N or why not/?] "} {
+		for _, part := range []string{"Edit wants to change /ws/a.go  +1 −1\n", "replace 1 line\n", "session s1, principal ci\n", "WARNING: runs at login\n", "@@ -1 +1 @@\n-a\n+b\n", "Allow Edit of /ws/a.go, +1 −1? [y/N, ? for help, or type a reason] "} {
 			if !strings.Contains(out.String(), part) {
 				t.Errorf("%.20q: %q is not shown in:\n%s", c.in, part, &out)
 			}
@@ -137,7 +137,7 @@ func TestUnseenIsSaid(t *testing.T) {
 		if err != nil || a.Decision != c.want || a.By != c.by {
 			t.Errorf("%q: %+v %v", c.in, a, err)
 		}
-		if !strings.Contains(out.String(), `Allow Write of /a, +0 −0? [? shows the rest of the diff, 143 lines/"yes, unseen"/N or why not] `) {
+		if !strings.Contains(out.String(), `Allow Write of /a, +0 −0? [? shows the rest of the diff, 143 lines; "yes, unseen" approves it without; N or a reason refuses] `) {
 			t.Errorf("%q: the question was\n%s", c.in, &out)
 		}
 		if strings.HasPrefix(c.in, "y\n") && !strings.Contains(out.String(), "Not shown yet: 143 lines of the diff.\n") {
@@ -215,7 +215,7 @@ func TestScreen(t *testing.T) {
 		if err != nil || a.Decision != Approved || a.By != "terminal" || a.Grant != c.grant {
 			t.Errorf("%q: %+v %v", c.in, a, err)
 		}
-		for _, want := range []string{"\x1b[31m-a\\u{1b}[2J\x1b[0m\n", "\x1b[32m+b\x1b[0m\n", "[y/file/session/N or why not/?] "} {
+		for _, want := range []string{"\x1b[31m-a\\u{1b}[2J\x1b[0m\n", "\x1b[32m+b\x1b[0m\n", "[y/file/session/N, ? for help, or type a reason] "} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q is not in %q", want, &out)
 			}
@@ -305,7 +305,7 @@ func TestOneAtATime(t *testing.T) {
 	}()
 	wg.Wait()
 	// Every card is followed by its own prompt.
-	if got := strings.Count(out.String(), "T wants to change 0 paths:  +0 −0\nAllow T of 0 paths, +0 −0? [y/N or why not/?] "); got != n {
+	if got := strings.Count(out.String(), "T wants to change 0 paths:  +0 −0\nAllow T of 0 paths, +0 −0? [y/N, ? for help, or type a reason] "); got != n {
 		t.Errorf("%d whole questions of %d:\n%s", got, n, out.String())
 	}
 }

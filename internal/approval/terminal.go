@@ -142,16 +142,16 @@ func (a *asked) prompt() string {
 	if len(a.q.Paths) == 1 {
 		what = Escape(a.q.Paths[0], false)
 	}
-	choices := "y/N or why not/?"
+	choices := "y/N, ? for help, or type a reason"
 	if a.t.Grants {
-		choices = "y/file/session/N or why not/?"
+		choices = "y/file/session/N, ? for help, or type a reason"
 	}
 	if a.unseen > 0 {
 		rest := ""
 		if a.unseen < len(a.diff) {
 			rest = "rest of the "
 		}
-		choices = fmt.Sprintf(`? shows the %sdiff, %s/"yes, unseen"/N or why not`, rest, counted(a.unseen, "line"))
+		choices = fmt.Sprintf(`? shows the %sdiff, %s; "yes, unseen" approves it without; N or a reason refuses`, rest, counted(a.unseen, "line"))
 	}
 	ask := fmt.Sprintf("Allow %s of %s, +%d −%d?", Escape(a.q.Tool, false), what, a.q.Added, a.q.Removed)
 	return a.t.Ink.Strong(ask) + " [" + choices + "] "
@@ -197,7 +197,7 @@ func (a *asked) explain() error {
 			"session  yes, to " + ThisSession.Until(end) + "\n" +
 			"         (what carries a warning is asked about all the same)\n"
 	}
-	return a.t.say(text + "N        no; anything else that you type is no too, and whoever called is " +
+	return a.t.say(text + "N        no; anything else that you type is a no too, and the caller is " +
 		"told it as the reason\n")
 }
 

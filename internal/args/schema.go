@@ -1,7 +1,7 @@
 // Package args takes the arguments of a call: one struct type declares them, and its tags are both
 // the JSON Schema that a model is shown and the rules of the strict decoder.
 //
-// The rules (docs/rulings.md): the arguments are a closed object, decoded once.
+// The rules (docs/internals/rulings.md): the arguments are a closed object, decoded once.
 //
 //   - Unknown and duplicate keys are refused, with the nearest name.
 //   - Numbers and booleans given as strings are taken.

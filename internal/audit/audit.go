@@ -8,7 +8,7 @@
 // Each record has a number, and the hash of the record before: given the records 1 to 3, record 4 ends
 // with "seq":4,"prev":"…", the SHA-256 of the line of record 3 without its line end. So Verify finds
 // records that were changed or are missing. DIR/audit.last holds number and hash of the last one. See
-// docs/decisions/0042-a-log-that-proves-itself.md.
+// docs/internals/decisions/0042-a-log-that-proves-itself.md.
 //
 // Many processes may have a Log open at once: the one that writes has the lock of audit.last. When a
 // file has grown to its limit, its last record says so, and it is moved to audit.jsonl.1. The former .1

@@ -99,7 +99,7 @@ func Look(o Options) (found []Finding) {
 		say(Weaker, "policy", "", "undo is off: a change can't be taken back", "checkpoint_before_mutation = true")
 	}
 	if len(o.Roots) == 0 && !o.Inside {
-		say(Hazard, "policy", "", "everything is open that is not denied",
+		say(Hazard, "policy", "", "every path that is not denied is accessible",
 			"give --root, or allow_paths in the configuration")
 	}
 	for _, root := range o.Roots {

@@ -22,7 +22,7 @@ func benchText(size int) string {
 // benchCharsets are one of each kind: bytes are the text, one byte a character, two bytes, mixed.
 func benchCharsets() []string { return []string{"utf-8", "iso-8859-1", "utf-16le", "gb18030"} }
 
-// BenchmarkEditLine changes one line. B/op is what docs/benchmarks.md calls memory: all that was taken, so more than the peak.
+// BenchmarkEditLine changes one line. B/op is what docs/internals/benchmarks.md calls memory: all that was taken, so more than the peak.
 func BenchmarkEditLine(b *testing.B) {
 	for _, cs := range benchCharsets() {
 		for _, size := range []int{1 << 10, 100 << 10, 10 << 20} {

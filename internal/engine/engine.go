@@ -251,7 +251,7 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	if cause != nil {
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
-			r.Rule, r.Decision = denied.Rule, "denied"
+			r.Rule, r.Decision = ruleOf(e.cfg, denied), "denied"
 		} else if Pseudo.In(cause) {
 			r.Rule, r.Decision = "pseudo", "denied"
 		} else if ChainFailed.In(cause) {
@@ -1180,6 +1180,45 @@ func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// RuleOf names for the operator the rule by which the configuration closes path to reading, or with change to changes: a list with the
+// rule of it, as in `deny_paths "**/*.log"`, or a class of protected names. It is "" where the path is open. root is Options.Root.
+func RuleOf(cfg config.FS, root, path string, change bool) (string, error) {
+	o := rules(cfg, root)
+	var err error
+	o.Classes, err = policy.NewClasses(policy.ClassOptions{Holds: holds(cfg), Lifted: cfg.Unprotected,
+		Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: guardfs.Canonical})
+	if err != nil {
+		return "", err
+	}
+	p, err := policy.New(o)
+	if err != nil {
+		return "", err
+	}
+	access := guardfs.Read
+	if change {
+		access = guardfs.Create
+	}
+	denied, _ := errors.AsType[*policy.Denied](p.Judge(guardfs.Object{Spelled: path, True: guardfs.Canonical(path)}, access))
+	if denied == nil {
+		return "", nil
+	}
+	return ruleOf(cfg, denied), nil
+}
+
+// ruleOf gives the rule of a refusal, with the first pattern of deny_paths that refuses the path by itself.
+func ruleOf(cfg config.FS, denied *policy.Denied) string {
+	if denied.Rule != "deny_paths" {
+		return denied.Rule
+	}
+	for _, rule := range cfg.DenyPaths {
+		one, err := policy.New(policy.Options{Deny: []string{rule}, Canonical: guardfs.Canonical})
+		if err == nil && one.Judge(guardfs.Object{Spelled: denied.Path, True: guardfs.Canonical(denied.Path)}, guardfs.Read) != nil {
+			return denied.Rule + " " + strconv.Quote(rule)
+		}
+	}
+	return denied.Rule
 }
 
 // IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside

@@ -918,7 +918,7 @@ func (c *Call) know(t *Target) (Knowledge, error) {
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
 }
 
-// fresh refuses what the session must not change blindly (docs/rulings.md, must
+// fresh refuses what the session must not change blindly (docs/internals/rulings.md, must
 // read). A missing file is always fresh: there was nothing to read.
 func (e *Engine) fresh(t *Target) error {
 	r := &t.rules

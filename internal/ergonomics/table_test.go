@@ -92,7 +92,7 @@ func (r *Report) measured(sizes map[string][]int) {
 	sizes[name+" text"] = append(sizes[name+" text"], r.First.Text)
 }
 
-// TestWhole plays the whole corpus and prints the table of docs/ergonomics.md.
+// TestWhole plays the whole corpus and prints the table of docs/internals/ergonomics.md.
 func TestWhole(t *testing.T) {
 	if !*whole {
 		t.Skip("SKIPPED: only with -whole")

@@ -18,7 +18,7 @@ import (
 //
 // Names MUST be folded (foldPath): here they are in small letters, without
 // invisible characters, and without dots and blanks at their end. Everything in a directory of a class
-// has that class. docs/decisions/0041-protected-classes.md says why each name is here, and why some
+// has that class. docs/internals/decisions/0041-protected-classes.md says why each name is here, and why some
 // are not.
 //
 // These are tables and pure functions. They open nothing.

@@ -81,7 +81,7 @@ const (
 	anId       = "Take an id from {checkpoints_list}; --session and --principal say whose history is meant."
 	operators  = "{off?}Tell the user that only the operator can turn them on. | "
 	context    = "Send one of contexts as {old_string} with new_string widened the same way, or set {replace_all} to change them all."
-	unpin      = "make room: moltis-fs checkpoint unpin, moltis-fs checkpoint gc with lower numbers for keep_within or keep_last, or a larger max_bytes."
+	unpin      = "make room: moltis-fs checkpoint unpin, moltis-fs store gc with lower numbers for keep_within or keep_last, or a larger max_bytes."
 	whole      = "{Guard=empties}Set {acknowledge}: true if that is meant. | {Edits?}Send all of the new text, or a smaller {old_string}; {acknowledge}: true if the line is meant. | " +
 		"Send the whole content, or use {Edit} for the part that changes; {acknowledge}: true if the line is meant. | Send the whole content."
 	fewer    = "Make fewer or smaller replacements a call."
@@ -344,12 +344,12 @@ var rows = map[engine.Cause]Row{
 	engine.NotSaved: {Type: "StoreUnavailable",
 		Says:   "{fact?}the checkpoint could not be stored, so nothing was changed: {fact} | the checkpoint could not be stored, so nothing was changed",
 		Hint:   "Tell the operator; changes wait until checkpoints can be stored again.",
-		Person: "moltis-fs checkpoint check says what is wrong with the store."},
+		Person: "moltis-fs store check says what is wrong with the store."},
 	engine.StoreFull: {Type: "StoreUnavailable", Says: "the checkpoint store is full: {Bytes} bytes of {Max}" + unchanged,
-		Hint: "Change less at once, or ask the operator to " + unpin, Person: "Change less at once, or " + unpin + " moltis-fs checkpoint stats says what the store takes."},
+		Hint: "Change less at once, or ask the operator to " + unpin, Person: "Change less at once, or " + unpin + " moltis-fs store stats says what the store takes."},
 	engine.StoreDiskFull: {Type: "StoreUnavailable", Errno: syscall.ENOSPC, Says: "the disk of the checkpoint store is full" + unchanged,
-		Hint:   "Ask the user to free space on that disk, by moltis-fs trash empty, or by lower numbers for keep_within, keep_last or max_bytes in [tools.fs.checkpoint] and then moltis-fs checkpoint gc --config FILE; then call again.",
-		Person: "Free space on that disk, by moltis-fs trash empty, or by lower numbers for keep_within, keep_last or max_bytes in [tools.fs.checkpoint] and then moltis-fs checkpoint gc --config FILE; then call again."},
+		Hint:   "Ask the user to free space on that disk, by moltis-fs trash empty, or by lower numbers for keep_within, keep_last or max_bytes in [tools.fs.checkpoint] and then moltis-fs store gc --config FILE; then call again.",
+		Person: "Free space on that disk, by moltis-fs trash empty, or by lower numbers for keep_within, keep_last or max_bytes in [tools.fs.checkpoint] and then moltis-fs store gc --config FILE; then call again."},
 	engine.StoreGone: {Type: "StoreUnavailable", Says: "{fact}" + unchanged + " | the checkpoint store is gone" + unchanged,
 		Hint:   "Ask the operator to put the store back where it was or, if it is gone for good, to restart the server.",
 		Person: "Put the store back where it was, or start anew without it."},
@@ -365,8 +365,8 @@ var rows = map[engine.Cause]Row{
 	engine.Sealed: {Type: "StoreUnavailable", Says: "the content is encrypted to a key that is not here",
 		Hint: "Ask the operator, who can read it with the identity file (--identity).", Person: "Name the identity file with --identity."},
 	engine.CorruptContent: {Type: "NotRecoverable", Says: "the stored copy is damaged and was not used: {Why}",
-		Hint:   "Restore another checkpoint, and tell the operator to run moltis-fs checkpoint check.",
-		Person: "Restore another checkpoint; moltis-fs checkpoint check says what else is damaged."},
+		Hint:   "Restore another checkpoint, and tell the operator to run moltis-fs store check.",
+		Person: "Restore another checkpoint; moltis-fs store check says what else is damaged."},
 
 	engine.Absent: {Type: "FileNotFound DirectoryNotFound", Errno: syscall.ENOENT, Says: "{path} does not exist", Hint: "Check the path with {Glob}. | Check the path."},
 	engine.NotPermitted: {Type: "PermissionDenied", Errno: syscall.EACCES, Says: "the system does not let us: {path} is not accessible to this process",

@@ -14,7 +14,7 @@ import (
 	matching "moltisfs/grep/match"
 )
 
-// The points of a result add up, and the results with the most points come first. docs/ranking.md has the whole table.
+// The points of a result add up, and the results with the most points come first. docs/internals/ranking.md has the whole table.
 const (
 	defines = 100 // the line defines the name: "func X(", "class X", "#define X", "CREATE TABLE X", "int X(int a) {", "X = 1" at the top
 	owns    = 90  // the same with an owner: "func (b *B) X(", "def self.X"

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/tools"
+)
+
+func logCommand() *command {
+	return &command{
+		name: "log", args: "[PATH...]", max: maxPaths, run: showLog,
+		short: "list changes, newest first, with their files",
+		long: `It lists what tools changed below the root or the working directory, of all sessions, or only at
+the PATHs and below them: when, by which tool, for whom, and how many lines came and went in each file.` + timesTaken,
+		options: options("since until limit cursor principal session root"+onStore,
+			opt("all", "", "list changes everywhere, not only below the working directory"),
+			opt("turn", "NAME", "only of this turn"),
+			opt("name-only", "", "list the names of the files alone")),
+		examples: []string{"moltis-fs log", "moltis-fs log --since 1h src", "moltis-fs log --session s1 --name-only"},
+	}
+}
+
+// A logRow is one change in the log.
+type logRow struct {
+	ID        checkpoint.ID `json:"id"`
+	Time      time.Time     `json:"time"`
+	Tool      string        `json:"tool"`
+	Principal string        `json:"principal"`
+	Session   string        `json:"session"`
+	Turn      string        `json:"turn,omitempty"`
+	Label     string        `json:"label,omitempty"`
+	UndoOf    checkpoint.ID `json:"undo_of,omitempty"`
+	Files     []logFile     `json:"files"`
+}
+
+// A logFile is one path of a change.
+type logFile struct {
+	Path   string `json:"path"`
+	Change string `json:"change"` // created, changed, deleted, moved
+	To     string `json:"to,omitempty"`
+	// Lines that came and went; both are left out where the contents are no text, too large, or not stored.
+	Added   *int `json:"added,omitempty"`
+	Removed *int `json:"removed,omitempty"`
+}
+
+func showLog(ctx context.Context, in *invocation) error {
+	who := in.operator()
+	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true,
+		Turn: in.option("turn"), Cursor: in.option("cursor")}
+	var err error
+	if f.Since, err = in.when("since"); err != nil {
+		return err
+	}
+	if f.Until, err = in.when("until"); err != nil {
+		return err
+	}
+	limit, err := in.number("limit", 20, 1000)
+	if err != nil {
+		return err
+	}
+	dirs, here, err := in.logged()
+	if err != nil {
+		return err
+	}
+	if len(dirs) == 1 {
+		f.PathContains = dirs[0]
+	}
+	rows := []logRow{}
+	list := func(ctx context.Context, db *checkpoint.DB) error {
+		for len(rows) < limit {
+			f.Limit = limit - len(rows)
+			page, err := db.List(ctx, f)
+			if err != nil {
+				return err
+			}
+			for i := range page.Checkpoints {
+				c := &page.Checkpoints[i]
+				if len(dirs) > 0 && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+					return slices.ContainsFunc(dirs, func(dir string) bool { return liesIn(dir, ch.Path) })
+				}) {
+					continue
+				}
+				row, err := logged(ctx, db, c)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, row)
+			}
+			if f.Cursor = page.Next; f.Cursor == "" {
+				break
+			}
+		}
+		return nil
+	}
+	data, err := in.dataDir()
+	if err == nil && thereIsAStore(filepath.Join(data, "checkpoints")) == nil {
+		err = in.withStore(ctx, false, list)
+	}
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 && !in.given("json") {
+		what := "nothing was changed yet"
+		if len(dirs) > 0 {
+			what += " below " + visible(strings.Join(dirs, ", "))
+		}
+		in.empty(what, "principal", "session", "turn", "since", "until")
+	}
+	return in.answer(struct {
+		Changes []logRow `json:"changes"`
+		Next    string   `json:"next_cursor,omitempty"`
+	}{rows, f.Cursor}, "%s", in.logText(rows, here, f.Cursor))
+}
+
+// newestChange gives the id of the newest change that the log has.
+func (in *invocation) newestChange(ctx context.Context) (id string, err error) {
+	dirs, _, err := in.logged()
+	if err != nil {
+		return "", err
+	}
+	who := in.operator()
+	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true, Limit: 1}
+	if len(dirs) == 1 {
+		f.PathContains = strings.TrimSuffix(dirs[0], "/") + "/"
+	}
+	err = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, f)
+		if err == nil && len(page.Checkpoints) == 0 {
+			return &exitError{exitRefused, "nothing was changed yet below " + visible(strings.Join(dirs, ", ")),
+				program + " log --all lists changes everywhere", tools.KindNotFound}
+		}
+		if err == nil {
+			id = string(page.Checkpoints[0].ID)
+		}
+		return err
+	})
+	return id, err
+}
+
+// logged gives the paths that the log is about, none for everything, and the directory that names are relative to.
+func (in *invocation) logged() (dirs []string, here string, err error) {
+	if here, err = in.root(); err != nil {
+		return nil, "", err
+	}
+	if here == "" {
+		if here, err = os.Getwd(); err != nil {
+			return nil, "", nil // it is gone: everything, by whole names
+		}
+	}
+	if real, err := filepath.EvalSymlinks(here); err == nil {
+		here = real
+	}
+	for _, p := range in.args {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, "", fmt.Errorf("finding the path: %w", err)
+		}
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			abs = real
+		}
+		dirs = append(dirs, abs)
+	}
+	if len(dirs) == 0 && !in.given("all") && filepath.Dir(here) != here {
+		dirs = []string{here}
+	}
+	return dirs, here, nil
+}
+
+func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) (logRow, error) {
+	row := logRow{ID: c.ID, Time: c.Time, Tool: toolOf(c), Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+		Label: c.Label, UndoOf: c.UndoOf, Files: []logFile{}}
+	for i := range c.Changes {
+		ch := &c.Changes[i]
+		if ch.Role == checkpoint.RoleParent && len(c.Changes) > 1 || ch.From != "" {
+			continue // the file in it, or the old name, has the row
+		}
+		file := logFile{Path: ch.Path, To: ch.To, Change: "changed"}
+		switch {
+		case ch.To != "":
+			file.Change = "moved"
+		case ch.Before.Kind == checkpoint.Absent:
+			file.Change = "created"
+		case ch.After.Kind == checkpoint.Absent:
+			file.Change = "deleted"
+		}
+		added, removed, ok, err := lineCounts(ctx, db, ch)
+		if err != nil {
+			return row, err
+		}
+		if ok {
+			file.Added, file.Removed = &added, &removed
+		}
+		row.Files = append(row.Files, file)
+	}
+	return row, nil
+}
+
+// countedBytes is the largest content of which the log counts lines.
+const countedBytes = 1 << 20
+
+// lineCounts counts the lines that a change added to a file and removed from it. It is not ok where that can't be told.
+func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded) (added, removed int, ok bool, err error) {
+	text := func(s checkpoint.State, stored bool) (content []byte, ok bool) {
+		hash := s.Hash
+		if s.Tail != "" {
+			hash, stored = s.Tail, true
+		}
+		switch {
+		case err != nil || ch.To != "" || ch.From != "":
+			return nil, false
+		case s.Kind == checkpoint.Absent, s.Tail == "" && ch.Before.Tail+ch.After.Tail != "":
+			return nil, true // of an append only the tail counts
+		case s.Kind != checkpoint.File || !stored || s.Tail == "" && s.Size > countedBytes:
+			return nil, false
+		}
+		content, err = db.Content(ctx, hash)
+		return content, err == nil && len(content) <= countedBytes && bytes.IndexByte(content[:min(len(content), 8000)], 0) < 0
+	}
+	before, ok := text(ch.Before, ch.Stored)
+	after, also := text(ch.After, ch.AfterStored)
+	if !ok || !also {
+		return 0, 0, false, nil // also of a content that can't be read: the list is of use without it
+	}
+	added, removed = diff.Counts(diff.Patch(before, after))
+	return added, removed, true, nil
+}
+
+// logText is the log for people, with names relative to the directory here where they lie in it.
+func (in *invocation) logText(rows []logRow, here, next string) string {
+	var b strings.Builder
+	turn := ""
+	for _, r := range rows {
+		if r.Turn != turn {
+			if turn = r.Turn; turn != "" {
+				fmt.Fprintf(&b, "turn %s\n", visible(turn))
+			}
+		}
+		if !in.given("name-only") {
+			fmt.Fprintf(&b, "%s  %s  %s  %s/%s", r.ID, r.Tool, ageText(time.Since(r.Time)), visible(r.Principal), visible(r.Session))
+			if r.Label != "" {
+				fmt.Fprintf(&b, "  label %s", visible(r.Label))
+			}
+			if r.UndoOf != "" {
+				fmt.Fprintf(&b, "  undoes %s", r.UndoOf)
+			}
+			b.WriteByte('\n')
+		}
+		for _, f := range r.Files {
+			name := fromHere(here, f.Path)
+			if in.given("name-only") {
+				b.WriteString(name + "\n")
+				continue
+			}
+			fmt.Fprintf(&b, "    %s", name)
+			switch {
+			case f.To != "":
+				fmt.Fprintf(&b, " -> %s", fromHere(here, f.To))
+			case f.Added != nil:
+				fmt.Fprintf(&b, "  +%d -%d", *f.Added, *f.Removed)
+			}
+			if f.Change == "created" || f.Change == "deleted" {
+				b.WriteString("  (" + f.Change + ")")
+			}
+			b.WriteByte('\n')
+		}
+	}
+	if next != "" {
+		b.WriteString("more: --cursor " + next + "\n")
+	}
+	return b.String()
+}
+
+// fromHere is a path for people: relative to the directory here where it lies in it.
+func fromHere(here, path string) string {
+	if rel, err := filepath.Rel(here, path); here != "" && err == nil && filepath.IsLocal(rel) {
+		return visible(rel)
+	}
+	return visible(path)
+}
+
+// ageText says how long ago something was, as in "3 minutes ago".
+func ageText(d time.Duration) string {
+	for _, u := range []struct {
+		of        time.Duration
+		one, many string
+	}{{24 * time.Hour, "day", "days"}, {time.Hour, "hour", "hours"}, {time.Minute, "minute", "minutes"}} {
+		if n := int(d / u.of); n > 0 {
+			return plural(n, u.one, u.many) + " ago"
+		}
+	}
+	return "just now"
+}
+
+// What completions offer: the ids and sessions of the newest changes, and what waits, lies in the trash or may be revoked. A store
+// that can't be opened has none.
+
+func newestOf(ctx context.Context, in *invocation, name func(*checkpoint.Checkpoint) string) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, NoReads: true, Limit: 100})
+		for i := range page.Checkpoints {
+			if n := name(&page.Checkpoints[i]); !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+		return err
+	})
+	return out
+}
+
+func changesOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string {
+		return fmt.Sprintf("%s\t%s %s, %s", c.ID, toolOf(c), pathsOf(c), ageText(time.Since(c.Time)))
+	})
+}
+
+func sessionsOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string { return c.Session })
+}
+
+func trashOf(ctx context.Context, in *invocation) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Limit: 100})
+		for _, t := range page.Entries {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Path)))
+		}
+		return err
+	})
+	return out
+}
+
+func waitingOf(_ context.Context, in *invocation) (out []string) {
+	if q, err := in.queue(); err == nil {
+		waiting, _ := q.List(false) // it may not be readable
+		for i := range waiting {
+			out = append(out, fmt.Sprintf("%s\t%s %s", waiting[i].ID, waiting[i].Question.Tool, pathsText(waiting[i].Question.Paths)))
+		}
+	}
+	return out
+}
+
+func tokensOf(_ context.Context, in *invocation) (out []string) {
+	if s, err := in.tokens(); err == nil {
+		all, _ := s.List() // it may not be readable
+		for _, t := range all {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Principal)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/approval/queue"
+)
+
+func statusCommand() *command {
+	return &command{
+		name: "status", run: showStatus,
+		short: "show what is open, who approves, and whether undo is on",
+		long: `It says the same as the start of a server, and besides what waits for an answer, and how large the
+history, the trash and the audit log are. It changes nothing.`,
+		options:  options("json config policies-json data-dir root sandbox read-only"),
+		examples: []string{"moltis-fs status", "moltis-fs status --root ~/project --json"},
+	}
+}
+
+// A status is what holds now, and what there is.
+type status struct {
+	Open      string            `json:"open"`
+	Config    string            `json:"config,omitempty"`
+	ReadOnly  bool              `json:"read_only"`
+	Asks      bool              `json:"require_approval"`
+	Undo      bool              `json:"undo"`
+	UndoWhy   string            `json:"undo_why,omitempty"` // why it is off
+	Waiting   int               `json:"waiting"`
+	Data      string            `json:"data_dir"`
+	Store     *checkpoint.Stats `json:"store,omitempty"` // left out: nothing was changed yet
+	AuditSize int64             `json:"audit_bytes"`
+	AuditMax  int64             `json:"audit_max_bytes"`
+	Version   string            `json:"version"`
+}
+
+func showStatus(ctx context.Context, in *invocation) error {
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
+	s, err := in.settings()
+	if err != nil {
+		return err
+	}
+	dir, err := in.dataDir()
+	if err != nil {
+		return err
+	}
+	own := s.at.Tools.FS
+	st := status{Open: in.openText(s.at), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
+		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version}
+	st.UndoWhy = in.undoOff(s.at)
+	st.Undo = st.UndoWhy == ""
+	if q, err := in.queue(); err == nil {
+		waiting, err := q.List(false)
+		if err != nil {
+			return approvalsError(in, err)
+		}
+		for i := range waiting {
+			if waiting[i].State == queue.Pending {
+				st.Waiting++
+			}
+		}
+	}
+	for _, log := range []string{"audit", "audit-changes"} {
+		st.AuditSize += sizeBelow(filepath.Join(dir, log))
+	}
+	if thereIsAStore(filepath.Join(dir, "checkpoints")) == nil {
+		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			stats, err := db.Stats(ctx)
+			st.Store = &stats
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return in.answer(st, "%s", st.text(s.file))
+}
+
+func (st *status) text(file string) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{name}, args...)...)
+	}
+	row("open", "%s", visible(st.Open))
+	row("config", "%s", cmp.Or(visible(file), "none (moltis-fs init writes one)"))
+	switch {
+	case st.ReadOnly:
+		row("changes", "none: read_only is true")
+	case st.Asks:
+		row("changes", "are asked about: mcp asks in the client, call at the terminal, serve in the queue")
+	default:
+		row("changes", "are made without a question: require_approval is false")
+	}
+	if st.Undo {
+		row("undo", "on")
+	} else {
+		row("undo", "off: %s", st.UndoWhy)
+	}
+	if st.Waiting > 0 {
+		row("waiting", "%s: %s approve lists them", plural(st.Waiting, "change", "changes"), program)
+	}
+	if s := st.Store; s == nil {
+		row("history", "nothing was changed yet")
+	} else {
+		newest := ""
+		if s.Checkpoints > 0 {
+			newest = ", the newest " + ageText(time.Since(s.Newest))
+		}
+		row("history", "%s%s; %s of %s", plural(s.Checkpoints, "change", "changes"), newest, bytesText(s.UsedBytes), bytesText(s.MaxBytes))
+		row("trash", "%s, %s", plural(s.Trashed, "entry", "entries"), bytesText(s.ParkedBytes))
+	}
+	row("audit", "%s of %s", bytesText(st.AuditSize), bytesText(st.AuditMax))
+	row("data", "%s", visible(st.Data))
+	row("version", "%s", st.Version)
+	return b.String()
+}
+
+// undoOff says why changes can't be undone under a configuration; "" where they can.
+func (in *invocation) undoOff(cfg config.Config) string {
+	switch {
+	case cfg.Tools.FS.ReadOnly:
+		return "nothing can be changed"
+	case cfg.Tools.FS.CheckpointBeforeMutation:
+		return ""
+	}
+	return "set checkpoint_before_mutation = true in " + visible(in.findConfig(in.option("config")))
+}
+
+// sizeBelow adds up the sizes of the files in a directory and below it, as far as they can be seen.
+func sizeBelow(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			return filepath.SkipDir
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
