@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -24,29 +23,12 @@ type acpClient struct {
 	mu      sync.Mutex
 	buffers map[string]string
 	asked   []string // "read path" and "write path"
-	saves   bool     // what it is given goes to the disk at once
-	fails   error
-	// at hears of every request before it is served, outside of the lock.
-	at func(what, path string)
-}
-
-func (a *acpClient) note(what, path string) error {
-	a.mu.Lock()
-	a.asked = append(a.asked, what+" "+path)
-	at := a.at
-	a.mu.Unlock()
-	if at != nil {
-		at(what, path)
-	}
-	return a.fails
 }
 
 func (a *acpClient) Read(_ context.Context, path string) (string, error) {
-	if err := a.note("read", path); err != nil {
-		return "", err
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked = append(a.asked, "read "+path)
 	if text, open := a.buffers[path]; open {
 		return text, nil
 	}
@@ -55,15 +37,10 @@ func (a *acpClient) Read(_ context.Context, path string) (string, error) {
 }
 
 func (a *acpClient) Write(_ context.Context, path, text string) error {
-	if err := a.note("write", path); err != nil {
-		return err
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked = append(a.asked, "write "+path)
 	a.buffers[path] = text
-	if a.saves {
-		return os.WriteFile(path, []byte(text), 0o644)
-	}
 	return nil
 }
 
@@ -211,91 +188,6 @@ func TestEditorOffers(t *testing.T) {
 			if strings.HasPrefix(what, "read") && !offered.read || strings.HasPrefix(what, "write") && name != "both" {
 				t.Errorf("%s: %s", name, what)
 			}
-		}
-	}
-}
-
-// The editor is asked for text, and for nothing that policy denies. An error of it ends the call.
-func TestEditorIsAskedForText(t *testing.T) {
-	t.Parallel()
-	a, _, root, do := editing(t, func(c *config.FS) { c.DenyPaths = append(c.DenyPaths, c.WorkspaceRoot+"/plain") })
-	latin := "caf\xe9 \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n"
-	wide := "\xff\xfea\x00\n\x00"
-	for name, text := range map[string]string{"bin": "\x00\x01\x02", "latin": latin, "wide": wide, "mark": "\xef\xbb\xbfa\r\nb\r\n"} {
-		write(t, root+"/"+name, text)
-	}
-	for name, want := range map[string]string{"latin": "cafe", "wide": "b", "mark": "b"} {
-		if p := do("Read", map[string]any{"file_path": root + "/" + name}); p.(*tools.Content).BufferDiffers {
-			t.Errorf("%s: %s", name, p.Text())
-		}
-		old := map[string]string{"latin": "café", "wide": "a", "mark": "a"}[name]
-		if p := do("Edit", map[string]any{"file_path": root + "/" + name, "old_string": old, "new_string": want}); p.Kind() != "edit" {
-			t.Errorf("%s: %s", name, p.Text())
-		}
-	}
-	has(t, root+"/latin", "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n")
-	if got := content(t, root+"/mark"); got != "\xef\xbb\xbfb\r\nb\r\n" {
-		t.Errorf("%q", got)
-	}
-	do("Read", map[string]any{"file_path": root + "/bin"})
-	do("Read", map[string]any{"file_path": root + "/d"})
-	do("Read", map[string]any{"file_path": root + "/plain"})
-	for _, name := range []string{"bin", "d", "plain"} {
-		if slices.Contains(a.asked, "read "+root+"/"+name) {
-			t.Errorf("asked for %s", name)
-		}
-	}
-	if p := do("Read", map[string]any{"file_path": root + "/nothing"}); p.Kind() != "not_found" {
-		t.Error(p.Text())
-	}
-	a.buffers[root+"/latin"] = "caf\uFFFD typed"
-	if p := do("Edit", map[string]any{"file_path": root + "/latin", "old_string": "typed", "new_string": "x"}); p.Kind() != "io_error" || !strings.Contains(p.Text(), "encoding") {
-		t.Error(p.Text())
-	}
-	a.fails = errors.New("gone away")
-	for _, p := range []tools.Payload{do("Read", map[string]any{"file_path": root + "/held"}), do("Write", map[string]any{"file_path": root + "/made", "content": "x"})} {
-		if p.Kind() != "io_error" || !strings.Contains(p.Text(), "gone away") {
-			t.Error(p.Text())
-		}
-	}
-	if _, err := os.Lstat(root + "/made"); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the disk stood in for the editor")
-	}
-}
-
-// An editor that has not loaded what was written, and one whose file moved under its unsaved text.
-func TestEditorBesideTheDisk(t *testing.T) {
-	t.Parallel()
-	a, _, root, do := editing(t, nil)
-	plain := root + "/plain"
-	a.buffers[plain] = "disk\nneedle\n" // open, and nothing unsaved
-	edit := func(from, to string) tools.Payload {
-		return do("Edit", map[string]any{"file_path": plain, "old_string": from, "new_string": to})
-	}
-	for i, to := range []string{"1", "2", "3"} { // the editor is slow
-		if p := edit([]string{"disk", "1", "2"}[i], to); p.Kind() != "edit" || content(t, plain) != to+"\nneedle\n" {
-			t.Fatal(p.Text())
-		}
-	}
-	if c := do("Read", map[string]any{"file_path": plain}).(*tools.Content); !c.BufferDiffers || c.Shown != "disk" || !strings.Contains(c.Text(), "earlier text") {
-		t.Error(c.Text())
-	}
-	a.buffers[plain] = "disk\ntyped\n" // without that
-	p := edit("disk", "x")
-	if p.Kind() != "modified_since_read" || !strings.Contains(p.Text(), "reload") || a.has(plain) != "disk\ntyped\n" || content(t, plain) != "3\nneedle\n" {
-		t.Errorf("%s\n%q", p.Text(), content(t, plain))
-	}
-	if c := do("Read", map[string]any{"file_path": plain}).(*tools.Content); !c.BufferDiffers || c.Shown != "editor" || !strings.Contains(c.Text(), "changed too") {
-		t.Error(c.Text())
-	}
-	if p := edit("disk", "x"); p.Kind() != "edit" || a.has(plain) != "x\ntyped\n" || content(t, plain) != "3\nneedle\n" {
-		t.Error(p.Text())
-	}
-	a.saves = true
-	for i := range 3 { // an editor that saves what it is given, and in which the user types on
-		a.buffers[plain] += "more\n"
-		if p := do("Edit", map[string]any{"file_path": plain, "old_string": "typed", "new_string": fmt.Sprint("typed ", i)}); p.Kind() != "edit" || content(t, plain) != a.has(plain) {
-			t.Error(p.Text())
 		}
 	}
 }

@@ -194,27 +194,6 @@ var dryWrite = tools.PathTool{Name: "Write", Class: "change", Args: func(p strin
 	return map[string]any{"file_path": p, "content": "b\n", "create_parents": true, "dry_run": true}
 }}
 
-// A link that comes to a denied name closes what it leads to.
-func TestLateLinkToTheDenied(t *testing.T) {
-	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/late/**"} }, tools.Options{})
-	toolstest.Layout(t, root, "real/k = a")
-	read := func() tools.Payload { return call(t, s, "Read", map[string]any{"file_path": root + "/real/k"}) }
-	if p := read(); tools.Refused(p) {
-		t.Fatal(mustEncode(t, p))
-	}
-	toolstest.Layout(t, root, "late => real")
-	for end := time.Now().Add(5 * time.Second); read().Kind() != tools.KindPathDenied; {
-		if time.Now().After(end) {
-			t.Fatal("the link is not followed")
-		}
-	}
-	for _, tool := range pathTools {
-		if p := call(t, s, tool.Name, tool.Args(root+"/real/k", true)); p.Kind() != tools.KindPathDenied {
-			t.Errorf("%s: %s", tool.Name, mustEncode(t, p))
-		}
-	}
-}
-
 // readPlain is the control: what a program without a guard gets by this name.
 // A FIFO or a device would block it, or feed it for ever.
 func readPlain(path string) ([]byte, error) {

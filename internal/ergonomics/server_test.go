@@ -29,8 +29,8 @@ type inside struct {
 	session string
 }
 
-// openInside opens one suite for all cases that have the same root.
-func openInside(t *testing.T) func(root string) (Server, error) {
+// openInside opens one suite for all cases that have the same root, with edit_matching as given.
+func openInside(t *testing.T, matching string) func(root string) (Server, error) {
 	var s *tools.Suite
 	n := 0
 	return func(root string) (Server, error) {
@@ -40,7 +40,7 @@ func openInside(t *testing.T) func(root string) (Server, error) {
 		cfg := config.Default()
 		fs := &cfg.Tools.FS
 		fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-		fs.TrackReads, fs.MustReadBeforeWrite = true, true
+		fs.TrackReads, fs.MustReadBeforeWrite, fs.EditMatching = true, true, matching
 		var err error
 		if s, err = tools.Open(cfg, tools.Options{DataDir: filepath.Join(filepath.Dir(root), "data")}); err == nil {
 			t.Cleanup(func() { s.Close() })

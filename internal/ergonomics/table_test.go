@@ -34,7 +34,7 @@ func TestErgonomics(t *testing.T) {
 	if *whole {
 		t.Skip("SKIPPED: the whole corpus runs")
 	}
-	count, sizes := tally(t, corpus(t, allSources(t), 1), openInside(t))
+	count, sizes := tally(t, corpus(t, allSources(t), 1), openInside(t, "tolerant"))
 	n := 0
 	for _, x := range count {
 		n += x
@@ -98,7 +98,7 @@ func TestWhole(t *testing.T) {
 		t.Skip("SKIPPED: only with -whole")
 	}
 	cases := corpus(t, allSources(t), 9)
-	table(t, "this commit", cases, run(t, cases, openInside(t)))
+	table(t, "this commit", cases, run(t, cases, openInside(t, "tolerant")))
 	if *baseline != "" {
 		table(t, "before", cases, run(t, cases, binary(*baseline)))
 	}
