@@ -358,9 +358,12 @@ func size(n int64) string {
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }
 
-// quotePath is quote of a path, and quoteShort where nothing can have it.
+// quotePath is quote of a path, quoteShort where no file can have it, and "" for none.
 func quotePath(p string) string {
-	if len(p) > guardfs.MaxPath {
+	switch {
+	case p == "":
+		return ""
+	case len(p) > guardfs.MaxPath:
 		return quoteShort(p)
 	}
 	return quote(p)
