@@ -167,9 +167,9 @@ interop:
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).
-# BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled
+# SHOW prints cases that end so: make ergonomics SHOW=misled
 ergonomics:
-	go test -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'
+	go test ./internal/ergonomics -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -show '$(SHOW)'
 
 # The module path is in go.mod; make rename MODULE=example.com/you/moltis-fs writes another one there, and into the imports.
 rename:

@@ -12,11 +12,9 @@ import (
 )
 
 var (
-	whole    = flag.Bool("whole", false, "play the whole corpus, not a sample, and print the table")
-	others   = flag.Int("others", 1, "so many edits of each slip that are in no figure")
-	baseline = flag.String("baseline", "", "another build of moltis-fs to compare with")
-	show     = flag.String("show", "", "print the cases that end so, as \"misled\"; with a / the slip too")
-	server   = flag.String("filesystem", "", "the program of @modelcontextprotocol/server-filesystem")
+	whole  = flag.Bool("whole", false, "play the whole corpus, not a sample, and print the table")
+	others = flag.Int("others", 1, "so many edits of each slip that are in no figure")
+	show   = flag.String("show", "", "print the cases that end so, as \"misled\"; with a / the slip too")
 )
 
 // corpus is every case, so many of each slip.
@@ -99,17 +97,10 @@ func TestWhole(t *testing.T) {
 	}
 	cases := corpus(t, allSources(t), 9)
 	table(t, "this commit", cases, run(t, cases, openInside(t, "tolerant")))
-	if *baseline != "" {
-		table(t, "before", cases, run(t, cases, binary(*baseline)))
-	}
-	program := []string{*server}
-	if *server == "" {
-		npx, err := exec.LookPath("npx")
-		if err != nil {
-			t.Log("SKIPPED: npx is not there, so @modelcontextprotocol/server-filesystem was not asked")
-			return
-		}
-		program = []string{npx, "-y", "@modelcontextprotocol/server-filesystem"}
+	npx, err := exec.LookPath("npx")
+	if err != nil {
+		t.Log("SKIPPED: npx is not there, so @modelcontextprotocol/server-filesystem was not asked")
+		return
 	}
 	var changes []Case
 	for _, c := range cases {
@@ -117,7 +108,7 @@ func TestWhole(t *testing.T) {
 			changes = append(changes, c)
 		}
 	}
-	table(t, "server-filesystem", changes, run(t, changes, filesystem(t, program)))
+	table(t, "server-filesystem", changes, run(t, changes, openBeside(t, npx)))
 }
 
 func told(t *testing.T, c Case, r *Report, i int) {
@@ -138,7 +129,7 @@ func told(t *testing.T, c Case, r *Report, i int) {
 	t.Log(b.String())
 }
 
-// apart is what is between the common ends of two texts.
+// apart gives the part of a that is between its common ends with b.
 func apart(a, b string) string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
