@@ -443,16 +443,11 @@ func TestOurNamesHideNothing(t *testing.T) {
 		path := filepath.Join(root, name)
 		refuses := func(when string) {
 			t.Helper()
-			for tool, args := range map[string]map[string]any{
-				"Write": {"file_path": path, "content": "payload"}, "Read": {"file_path": path}, "Grep": {"pattern": "x", "path": path},
-				"Edit":        {"file_path": path, "old_string": "", "new_string": "payload"},
-				"Glob":        {"pattern": "*", "path": path},
-				"Write below": {"file_path": path + "/f", "content": "payload"},
-			} {
-				tool, _, _ = strings.Cut(tool, " ")
-				p := call(t, s, tool, args)
-				if p.Kind() != tools.KindPathDenied {
-					t.Errorf("%s, %s: %s", when, tool, mustEncode(t, p))
+			for _, at := range []string{path, path + "/f"} {
+				for _, tool := range pathTools {
+					if p := call(t, s, tool.Name, tool.Args(at, false)); p.Kind() != tools.KindPathDenied {
+						t.Errorf("%s, %s: %s", when, tool.Name, mustEncode(t, p))
+					}
 				}
 			}
 		}

@@ -164,7 +164,10 @@ func mustEncode(t testing.TB, p tools.Payload) string {
 }
 
 func TestBrokenApproverIsNoApproval(t *testing.T) {
-	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: broken{}})
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: tools.ApproverFunc(func(context.Context, tools.Question) (tools.Answer, error) {
+			return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
+		})})
 	raw := json.RawMessage(`{"file_path":"` + root + `/a","content":"x"}`)
 	if p, err := s.Call(context.Background(), tools.Call{Tool: "Write", Args: raw}); err == nil && !tools.Refused(p) {
 		t.Fatalf("an approver that fails let the change through: %v", p)
@@ -172,12 +175,6 @@ func TestBrokenApproverIsNoApproval(t *testing.T) {
 	if _, err := os.Stat(root + "/a"); err == nil {
 		t.Fatal("the file was written")
 	}
-}
-
-type broken struct{}
-
-func (broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
-	return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
 }
 
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
@@ -190,20 +187,12 @@ func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	link := filepath.Join(root, "link")
 	must(t, os.Symlink(data, link))
 	for _, dir := range []string{data, link, strings.ToUpper(data[:1]) + data[1:] + "/../data"} {
-		for _, c := range []struct {
-			tool string
-			args map[string]any
-		}{
-			{"Read", map[string]any{"file_path": dir + "/audit"}},
-			{"Read", map[string]any{"file_path": dir + "/nothing"}},
-			{"Write", map[string]any{"file_path": dir + "/x", "content": "x"}},
-			{"Edit", map[string]any{"file_path": dir + "/x", "old_string": "", "new_string": "x"}},
-			{"MultiEdit", map[string]any{"file_path": dir + "/x", "edits": []any{map[string]any{"old_string": "", "new_string": "x"}}}},
-			{"Glob", map[string]any{"pattern": "**", "path": dir}},
-			{"Grep", map[string]any{"pattern": "x", "path": dir}},
-		} {
-			if p := call(t, s, c.tool, c.args); p.Kind() != tools.KindPathDenied {
-				t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
+		for _, name := range []string{"", "/audit", "/nothing"} {
+			for _, tool := range pathTools {
+				p := call(t, s, tool.Name, tool.Args(dir+name, false))
+				if k := p.Kind(); k != tools.KindPathDenied && !(dir+name == link && k == tools.KindSymlinkRefused) {
+					t.Errorf("%s %s: %s", tool.Name, dir+name, mustEncode(t, p))
+				}
 			}
 		}
 	}
@@ -325,24 +314,11 @@ func TestNamesOfHistoryAreBounded(t *testing.T) {
 	}
 }
 
-func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
-	t.Helper()
-	s, root := suite(t, func(fs *config.FS) {
-		fs.WorkspaceRoot, fs.RequireApproval, fs.CheckpointBeforeMutation = "", ask != nil, true
-	}, tools.Options{Approver: ask})
-	return s, write(t, root+"/a.txt", "one\ntwo\n")
-}
-
 func TestDo(t *testing.T) {
 	t.Parallel()
-	s, file := hosted(t, nil)
+	s, root := suite(t, func(fs *config.FS) { fs.WorkspaceRoot, fs.CheckpointBeforeMutation = "", true }, tools.Options{})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, as := context.Background(), tools.Call{Session: "s1"}
-	is := func(want string) {
-		t.Helper()
-		if got, _ := os.ReadFile(file); string(got) != want {
-			t.Errorf("the file is %q, want %q", got, want)
-		}
-	}
 	read, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: file}, as)
 	if err != nil || !strings.Contains(read.Text(), "one") {
 		t.Fatal(read, err)
@@ -352,15 +328,13 @@ func TestDo(t *testing.T) {
 	if err != nil || done.Replacements != 1 || len(done.Patch) != 1 || done.Patch[0].NewStart != 2 {
 		t.Fatal(done, err)
 	}
-	is("one\n2\n")
-	if _, err = s.Undo(ctx, as); err != nil {
-		t.Fatal(err)
-	}
-	is("one\ntwo\n")
-	if _, err = s.Redo(ctx, as); err != nil {
-		t.Fatal(err)
-	}
-	is("one\n2\n")
+	has(t, file, "one\n2\n")
+	_, err = s.Undo(ctx, as)
+	must(t, err)
+	has(t, file, "one\ntwo\n")
+	_, err = s.Redo(ctx, as)
+	must(t, err)
+	has(t, file, "one\n2\n")
 
 	_, err = tools.Do[*tools.Edit](ctx, s, edit, as)
 	if no, ok := errors.AsType[*tools.Refusal](err); !ok || no.Kind() != tools.KindNoMatch {
@@ -396,11 +370,13 @@ func TestEveryToolHasTypedArguments(t *testing.T) {
 func TestCancelledIsToldAsOne(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
-	s, file := hosted(t, tools.ApproverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
-		close(asked)
-		<-ctx.Done()
-		return tools.Answer{Reason: "the call was cancelled"}, nil
-	}))
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: tools.ApproverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+			close(asked)
+			<-ctx.Done()
+			return tools.Answer{Reason: "the call was cancelled"}, nil
+		})})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	if _, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: file}, tools.Call{}); err != nil {
 		t.Fatal(err)
@@ -410,9 +386,7 @@ func TestCancelledIsToldAsOne(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || p != nil {
 		t.Errorf("while it asked: %v, %v", p, err)
 	}
-	if got, _ := os.ReadFile(file); string(got) != "one\ntwo\n" {
-		t.Errorf("a cancelled call left %q", got)
-	}
+	has(t, file, "one\ntwo\n")
 	if _, err = tools.Do[*tools.Grep](ctx, s, tools.GrepArgs{Pattern: "o", Path: new(filepath.Dir(file))}, tools.Call{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("before it began: %v", err)
 	}
@@ -430,22 +404,13 @@ func TestUpkeep(t *testing.T) {
 	if _, err := tools.Do[*tools.Write](ctx, s, tools.WriteArgs{FilePath: filepath.Dir(file) + "/new", Content: "x"}, as); err != nil {
 		t.Fatal(err)
 	}
-	all := checkpoint.Scope{AllSessions: true}
-	var id checkpoint.ID
-	must := func(name string, do func(context.Context, *checkpoint.DB) error) {
-		t.Helper()
-		if err := s.Upkeep(ctx, name, do); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must("pin", func(ctx context.Context, db *checkpoint.DB) error {
+	must(t, s.Upkeep(ctx, "pin", func(ctx context.Context, db *checkpoint.DB) error {
 		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true})
 		if err == nil {
-			id = page.Checkpoints[0].ID
-			err = db.Pin(ctx, id, all)
+			err = db.Pin(ctx, page.Checkpoints[0].ID, checkpoint.Scope{AllSessions: true})
 		}
 		return err
-	})
+	}))
 	if _, err := s.Undo(ctx, as); err != nil { // the new file, which the store does not hold, goes to the trash
 		t.Fatal(err)
 	}
@@ -454,13 +419,11 @@ func TestUpkeep(t *testing.T) {
 		trash, err = db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
 		return err
 	}
-	if must("look", look); len(trash.Entries) != 1 {
+	if must(t, s.Upkeep(ctx, "look", look)); len(trash.Entries) != 1 {
 		t.Fatalf("in the trash: %v", trash.Entries)
 	}
-	if err := s.EmptyTrash(ctx, trash.Entries); err != nil {
-		t.Fatal(err)
-	}
-	if must("look", look); len(trash.Entries) != 0 {
+	must(t, s.EmptyTrash(ctx, trash.Entries))
+	if must(t, s.Upkeep(ctx, "look", look)); len(trash.Entries) != 0 {
 		t.Errorf("still in the trash: %v", trash.Entries)
 	}
 	if err := s.Upkeep(ctx, "fail", func(context.Context, *checkpoint.DB) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
@@ -489,14 +452,6 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// counts approves everything and counts how often it was asked.
-type counts struct{ asked *int }
-
-func (c counts) Ask(context.Context, approval.Question) (approval.Answer, error) {
-	*c.asked++
-	return approval.Answer{Decision: approval.Approved}, nil
-}
-
 // A tier adds to what the configuration asks for, and takes nothing from it.
 func TestTiers(t *testing.T) {
 	for _, c := range []struct {
@@ -521,8 +476,11 @@ func TestTiers(t *testing.T) {
 	} {
 		asked, log := 0, bytes.Buffer{}
 		s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = c.required }, tools.Options{
-			Approver: counts{&asked},
-			Logger:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Approver: asker(func(tools.Question) tools.Answer {
+				asked++
+				return tools.Answer{Decision: tools.Approved}
+			}),
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		write(t, root+"/f", "one\n")
 		kind := func(tool string, args map[string]any) string {
@@ -1133,19 +1091,17 @@ func TestScopes(t *testing.T) {
 // A search finds what is in the scope, and counts no more, from above it too.
 func TestSearchesInAScope(t *testing.T) {
 	s, root, in := scoped(t)
-	{
-		if g := call(t, s, "Grep", map[string]any{"pattern": "day|night", "path": root}).(*tools.Grep); g.Total.Files != 9 {
-			t.Errorf("without a scope: %s", mustEncode(t, g))
+	if g := call(t, s, "Grep", map[string]any{"pattern": "day|night", "path": root}).(*tools.Grep); g.Total.Files != 9 {
+		t.Errorf("without a scope: %s", mustEncode(t, g))
+	}
+	for path, want := range map[string]int{"": 4, "/mine": 3, "/mine/sub": 1, "/lent": 1} {
+		g, ok := callWithin(t, s, in, "Grep", map[string]any{"pattern": "day|night", "path": root + path, "output_mode": "count"}).(*tools.Grep)
+		if !ok || g.Total.Files != want || g.Total.Matches != want || len(g.Counts) != want || strings.Contains(g.Text(), "night") {
+			t.Errorf("Grep %q: %s", path, mustEncode(t, g))
 		}
-		for path, want := range map[string]int{"": 4, "/mine": 3, "/mine/sub": 1, "/lent": 1} {
-			g, ok := callWithin(t, s, in, "Grep", map[string]any{"pattern": "day|night", "path": root + path, "output_mode": "count"}).(*tools.Grep)
-			if !ok || g.Total.Files != want || g.Total.Matches != want || len(g.Counts) != want || strings.Contains(g.Text(), "night") {
-				t.Errorf("Grep %q: %s", path, mustEncode(t, g))
-			}
-			f, ok := callWithin(t, s, in, "Glob", map[string]any{"pattern": "**", "path": root + path}).(*tools.Glob)
-			if !ok || f.Total != want || len(f.Paths) != want || strings.Contains(f.Text(), "night") {
-				t.Errorf("Glob %q: %s", path, mustEncode(t, f))
-			}
+		f, ok := callWithin(t, s, in, "Glob", map[string]any{"pattern": "**", "path": root + path}).(*tools.Glob)
+		if !ok || f.Total != want || len(f.Paths) != want || strings.Contains(f.Text(), "night") {
+			t.Errorf("Glob %q: %s", path, mustEncode(t, f))
 		}
 	}
 }
