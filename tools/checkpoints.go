@@ -247,19 +247,15 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 		if ch.Role == checkpoint.RoleAppended {
 			row.Appended = ch.After.Size - ch.Before.Size
 		}
-		if row.SourcePath == "" {
-			row.SourcePath, row.SourceKind = ch.Path, sourceKinds[ch.Before.Kind]
-			row.Existed = ch.Before.Kind != checkpoint.Absent
-		}
 		paths = append(paths, ch.Path)
 	}
 	if len(paths) > 1 {
 		row.Paths = paths
 	}
-	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
-		ch := &c.Changes[0]
-		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind],
-			ch.Before.Kind != checkpoint.Absent
+	first := slices.IndexFunc(c.Changes, func(ch checkpoint.Recorded) bool { return ch.Role != checkpoint.RoleParent })
+	if len(c.Changes) > 0 {
+		ch := &c.Changes[max(first, 0)] // a parent where there are no others
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind], ch.Before.Kind != checkpoint.Absent
 	}
 	return row
 }

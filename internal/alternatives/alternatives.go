@@ -259,7 +259,8 @@ var (
 
 // unwrapped takes the wraps off a path, one after the other. Each stage is an alternative.
 func unwrapped(p, root string) (out []string) {
-	asked, stages := p, []string{firstLine(p)}
+	line, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(p), "\r", "\n"), "\n")
+	asked, stages := p, []string{strings.TrimSpace(line)}
 	for range 3 {
 		p = bare(stages[len(stages)-1])
 		named := label.ReplaceAllString(p, "$1")
@@ -283,14 +284,6 @@ func unwrapped(p, root string) (out []string) {
 		}
 	}
 	return out
-}
-
-func firstLine(p string) string {
-	p = strings.TrimSpace(p)
-	if i := strings.IndexAny(p, "\r\n"); i >= 0 {
-		return strings.TrimSpace(p[:i])
-	}
-	return p
 }
 
 // bare takes off blanks, quotes and signs of mention around a path.

@@ -32,19 +32,21 @@ func TestErgonomics(t *testing.T) {
 	if *whole {
 		t.Skip("SKIPPED: the whole corpus runs")
 	}
-	count, sizes := tally(t, corpus(t, allSources(t), 1), openInside(t, "tolerant"))
-	n := 0
-	for _, x := range count {
-		n += x
+	cases := corpus(t, allSources(t), 1)
+	count, sizes := map[string]int{}, map[string][]int{}
+	for i, r := range run(t, cases, openInside(t, "tolerant")) {
+		count[r.Outcome]++
+		told(t, cases[i], r, i)
+		r.measured(sizes)
 	}
 	share := func(names ...string) float64 {
 		sum := 0
 		for _, x := range names {
 			sum += count[x]
 		}
-		return 100 * float64(sum) / float64(n)
+		return 100 * float64(sum) / float64(len(cases))
 	}
-	t.Logf("%d cases: %v", n, count)
+	t.Logf("%d cases: %v", len(cases), count)
 	if got := share(First, Rightly, FollowUp); got < minSettled {
 		t.Errorf("%.0f %% are settled without thought, and were %d", got, minSettled)
 	}
@@ -72,16 +74,6 @@ const (
 
 // maxMedian bounds answers, in bytes.
 var maxMedian = map[string]int{"edit payload": 400, "edit text": 200, "no_match payload": 500}
-
-func tally(t *testing.T, cases []Case, open func(string) (Server, error)) (count map[string]int, sizes map[string][]int) {
-	count, sizes = map[string]int{}, map[string][]int{}
-	for i, r := range run(t, cases, open) {
-		count[r.Outcome]++
-		told(t, cases[i], r, i)
-		r.measured(sizes)
-	}
-	return count, sizes
-}
 
 // measured notes how long the first answer is.
 func (r *Report) measured(sizes map[string][]int) {
