@@ -330,35 +330,6 @@ func TestRestoreNamesNothingDenied(t *testing.T) {
 	}
 }
 
-// A path that names nothing, or not as the store does, is refused with the name that would do; it means neither everything nor nothing.
-func TestPathsOfCheckpoints(t *testing.T) {
-	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
-	f := root + "/a"
-	call(t, s, "Write", map[string]any{"file_path": f, "content": "x"})
-	for _, x := range []struct{ path, hint string }{
-		{"", "mean all"},
-		{"a", "Send it absolute and plain: " + f},
-		{root + "/p/../a", "Send it absolute and plain: " + f},
-		{root + "//a", "Send it absolute and plain: " + f},
-		{root + "/b", "It holds " + f},
-	} {
-		for _, tool := range []string{"checkpoint_restore", "checkpoint_diff", "checkpoints_list"} {
-			args := map[string]any{"since": "1h", "paths": []string{f, x.path}}
-			if tool == "checkpoints_list" {
-				args = map[string]any{"file_path": x.path}
-				if strings.HasPrefix(x.hint, "It holds") {
-					continue // an empty list is an answer
-				}
-			}
-			p := call(t, s, tool, args)
-			if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindBadRequest || !strings.Contains(r.Hint, x.hint) {
-				t.Errorf("%s of %q: %s", tool, x.path, mustEncode(t, p))
-			}
-		}
-	}
-	has(t, f, "x")
-}
-
 // Undo and redo are of the newest change or of none: where that is out of reach they refuse, tell how many paths it has and name none, and leave
 // the older ones alone. With on_conflict skip it counts as undone, and its paths stay as they are.
 func TestUndoNeverTakesAnOlderChange(t *testing.T) {

@@ -15,22 +15,6 @@ import (
 	"moltisfs/tools"
 )
 
-// The call that gets a part of a file which is too large is the one that was made, but for its window; the sizes differ where they are told.
-func TestTooLargeGoesOnAsAsked(t *testing.T) {
-	s, root := suite(t, func(c *config.FS) { c.MaxReadBytes = 20 << 10 }, tools.Options{})
-	page := write(t, filepath.Join(root, "p.html"), "<!doctype html><p>x</p>"+strings.Repeat("<p>long</p>\n", 20<<10/12))
-	r, ok := call(t, s, "Read", map[string]any{"file_path": page, "render": true, "encoding": "utf-8"}).(*tools.Refusal)
-	if !ok || r.Kind() != tools.KindTooLarge || r.Next == nil || r.Next.Args["render"] != true || r.Next.Args["encoding"] != "utf-8" || r.Next.Args["offset"] != 1 {
-		t.Fatalf("%+v", r)
-	}
-	if !strings.Contains(r.Message, "the limit is 20,480") || strings.Contains(r.Message, "KB") {
-		t.Errorf("%q", r.Message)
-	}
-	if p := call(t, s, "Read", r.Next.Args); p.Kind() != "text" {
-		t.Errorf("the next call: %s", p.Text())
-	}
-}
-
 // A notebook of which an output was shortened is not overwritten unseen. Its source, read whole, is what it takes.
 func TestNotebookWithCutOutputsIsNotWhollySeen(t *testing.T) {
 	s, root := suite(t, func(c *config.FS) { c.MustReadBeforeWrite, c.TrackReads = true, true }, tools.Options{})
