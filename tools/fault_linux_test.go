@@ -282,7 +282,7 @@ func (d twoNames) swap() error {
 }
 
 // lost says what of the two is nowhere any more: the link always has to be somewhere, byte for
-// byte, and the file's content unless the call said that it changed it. What has another name than
+// byte, and the file's content unless the call said that it changed it. A file with another name than
 // before has to be in the answer.
 func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) string {
 	t.Helper()

@@ -146,7 +146,7 @@ func TestIdleRulesAreWarned(t *testing.T) {
 	}
 }
 
-// TestOurNames: what is ours is off limits under each name that leads to it, so that no link on the way can be put elsewhere.
+// TestOurNames: a file of ours is off limits under each name that leads to it, so that no link on the way can be put elsewhere.
 func TestOurNames(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -300,7 +300,7 @@ func TestDefinitionsAreClosedAndSmall(t *testing.T) {
 	t.Logf("%d bytes for %d tools", len(whole), len(all))
 }
 
-// The schemas of answers refuse what is not so, and every kind has a golden call. That real answers
+// The schemas of answers refuse wrong answers, and every kind has a golden call. That real answers
 // fit them is seen where these calls go over MCP.
 func TestSchemasOfAnswers(t *testing.T) {
 	schemas := map[string]*jsonschema.Resolved{}

@@ -220,7 +220,7 @@ func TestNoExistenceOracleOnTheWay(t *testing.T) {
 		"afile = needle",
 		".gitignore = " + strings.Join([]string{"hr/", "missing/", "empty/"}, "\n"),
 	}, "\n"))
-	// The calls, with NAME for the directory. What is allowed in NAME is not asked for: to do that is to ask whether NAME is there.
+	// The calls, with NAME for the directory. No allowed name in NAME is asked for: that would ask whether NAME is there.
 	calls := []struct{ tool, args string }{
 		{"Glob", `{"pattern":"**","path":"$ROOT/NAME"}`},
 		{"Glob", `{"pattern":"**/*.txt","path":"$ROOT/NAME"}`},
@@ -398,7 +398,7 @@ func TestWhatIsNotSeenIsTold(t *testing.T) {
 const temporaryName = ".moltis-0123456789abcdef"
 
 // TestLitterOfKilledProcesses: a temporary file that a killed process left is removed by the next start, which finds it in that
-// process's record, and no search shows it before. What may be somebody's content is shown and
+// process's record, and no search shows it before. A file that may be somebody's content is shown and
 // stays.
 func TestLitterOfKilledProcesses(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})

@@ -41,7 +41,7 @@ func TestNotebookWithCutOutputsIsNotWhollySeen(t *testing.T) {
 }
 
 // TestBytesThatMeanNothingAlone: in a text with escapes to other character sets the bytes of two letters may be one kanji. It is not
-// edited, nor written over in another encoding by chance. Who says what it is to be is obeyed.
+// edited, nor written over in another encoding by chance. A call that names an encoding is obeyed.
 func TestBytesThatMeanNothingAlone(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	jis, err := japanese.ISO2022JP.NewEncoder().String("設定ファイル\nplain\n")

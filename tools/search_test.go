@@ -365,7 +365,7 @@ func same(a, b any) bool {
 	return string(x) == string(y)
 }
 
-// TestNothingDeniedIsFound: what is denied is in no other reading either.
+// TestNothingDeniedIsFound: a denied file is in no other reading either.
 func TestNothingDeniedIsFound(t *testing.T) {
 	t.Parallel()
 	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})

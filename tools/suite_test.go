@@ -956,7 +956,7 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	}
 }
 
-// Calls that change something are in the log of changes too, with their intents; others are not, however they end. What a caller may have made
+// Calls that change something are in the log of changes too, with their intents; others are not, however they end. A path that a caller may have made
 // up is cut, and a true name is not.
 func TestRecordsOfChanges(t *testing.T) {
 	t.Parallel()
@@ -1000,7 +1000,7 @@ func TestRecordsOfChanges(t *testing.T) {
 const root0 = "/nowhere/at/all"
 
 // The tree of the tests below: a caller may read what is in "mine" and "lent", and change what is in
-// "mine" and "drop". Whatever else there is has "night" in its name and its content.
+// "mine" and "drop". Everything else has "night" in its name and its content.
 const scopeTree = `
 mine/f = day
 mine/n.ipynb = day
@@ -1311,7 +1311,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// TestForeignArguments: other agents' names are taken where the meaning is certain; what is not is
+// TestForeignArguments: other agents' names are taken where the meaning is certain; an uncertain one is
 // refused, all of it at once, with the call that was most likely meant, or with none.
 func TestForeignArguments(t *testing.T) {
 	t.Parallel()

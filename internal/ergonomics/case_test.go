@@ -77,7 +77,7 @@ func (r *Report) Warned() bool { return r.First.Body["warning"] != nil }
 const usualRoot = 31
 
 // play is the literal model: the call; after a refusal exactly next, or resend, or the Read and the
-// same call again. Who would have to think is left to judgement.
+// same call again. A case that takes thought is left to judgement.
 func play(c Case, root string, open func(root string) (Server, error)) (*Report, error) {
 	if err := lay(root, c.Files); err != nil {
 		return nil, err

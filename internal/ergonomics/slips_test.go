@@ -364,7 +364,7 @@ func TestWhateverTheSlip(t *testing.T) {
 	for i, a := range slips {
 		a.name += ", other edits"
 		some = append(some, a)
-		// What befalls the content befalls another place of new than of old when something else did before.
+		// A slip in the content would hit another place of new than of old behind another slip.
 		if b := slips[(7*i+3)%len(slips)]; a.category < "F" && b.category < "F" && b.prep == nil && b.only == "" {
 			a.name += ", and " + b.name
 			a.do = both(a.do, b.do)

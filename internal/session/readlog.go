@@ -36,7 +36,7 @@ import (
 // A Key says whose history it is.
 type Key struct{ Principal, Session string }
 
-// Range is a run of whole lines, or of what else Unit says. It is 1-based, both ends included.
+// Range is a run of whole lines, or of the things that Unit names. It is 1-based, both ends included.
 type Range struct{ First, Last int }
 
 // Seen is the knowledge of a session about one object.

@@ -49,12 +49,10 @@ func Detect(b []byte) (e *Encoding, guessed bool) {
 // leaves that to the file's mark; detected when asked is empty. mark is the length of the byte
 // order mark. e is nil when the name is not known.
 func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
-	switch {
-	case asked == "":
+	if asked == "" {
 		e, guessed = Detect(b)
-	default:
-		e = Lookup(asked)
-		if marked := ByMark(b); AnyOrder(asked) && marked != nil && marked.Unit == e.Unit {
+	} else if e = Lookup(asked); AnyOrder(asked) {
+		if marked := ByMark(b); marked != nil && marked.Unit == e.Unit {
 			e = marked
 		}
 	}
