@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,61 +55,46 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
-	for _, d := range []string{"real/sub", "rel8"} {
-		must(t, os.MkdirAll(filepath.Join(root, d), 0o700))
-	}
+	must(t, os.MkdirAll(root+"/real/sub", 0o700))
 	for link, to := range map[string]string{"link": "real", "hidden": "real", "real/b": "a", "real/c": "gone"} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Skip("SKIPPED: no symbolic links:", err)
 		}
 	}
-	do := func(tool, path, content string) {
+	writes := func(path string) {
 		t.Helper()
-		args := map[string]any{"file_path": root + "/" + path}
-		if content != "" {
-			args["content"] = content
-		}
-		does(t, s, tool, args)
+		does(t, s, "Write", map[string]any{"file_path": root + "/" + path, "content": "x"})
 	}
-	do("Write", "link/a", "x")
-	do("Write", "real/gone", "x")
-	must(t, os.Remove(filepath.Join(root, "real/gone")))
-	count := func(path string, want int) {
+	counts := func(want int, paths ...string) {
 		t.Helper()
-		p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
-		if list, ok := p.(*tools.Checkpoints); !ok || list.Count != want {
-			t.Errorf("%s, want %d: %s", path, want, p.Text())
+		for _, path := range paths {
+			p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
+			if list, ok := p.(*tools.Checkpoints); !ok || list.Count != want {
+				t.Errorf("%s, want %d: %s", path, want, p.Text())
+			}
 		}
 	}
-	for _, path := range []string{"real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a"} {
-		count(path, 1)
-	}
-	do("Write", "real/d", "x")
-	must(t, os.Remove(filepath.Join(root, "real/d")))
-	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
-		t.Fatal(err)
-	}
-	count("link/d", 2) // what was there, and what it leads to
-	count("link/none", 0)
+	writes("link/a")
+	writes("real/gone")
+	must(t, os.Remove(root+"/real/gone"))
+	counts(1, "real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a")
+	writes("real/d")
+	must(t, errors.Join(os.Remove(root+"/real/d"), os.Symlink("a", root+"/real/d")))
+	counts(2, "link/d") // the file that was there, and the one that it leads to
+	counts(0, "link/none")
 	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
-	must(t, os.Remove(filepath.Join(root, "link")))
-	if err := os.Mkdir(filepath.Join(root, "link"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	do("Write", "link/a", "y")
-	count("link/a", 1)
-	must(t, os.RemoveAll(filepath.Join(root, "link")))
-	if err := os.Symlink("real", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
-	count("link/a", 2)
+	must(t, errors.Join(os.Remove(root+"/link"), os.Mkdir(root+"/link", 0o700)))
+	writes("link/a")
+	counts(1, "link/a")
+	must(t, errors.Join(os.RemoveAll(root+"/link"), os.Symlink("real", root+"/link")))
+	counts(2, "link/a")
 	must(t, s.Close())
 	s, _ = suite(t, func(c *config.FS) {
 		on(c)
 		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/hidden/x", root + "/*/hid", root + "/[h]idden"}
 	}, tools.Options{DataDir: data})
-	count("hidden/a", 0)
-	count("real/a", 1)
+	counts(0, "hidden/a")
+	counts(1, "real/a")
 }
 
 // A rewind does not say that all is as it was when a shell removed what the session changed in an earlier turn: it names the checkpoint that brings it back, in the
