@@ -91,41 +91,38 @@ func Damage(shown string, raw []byte) (damaged, same bool) {
 }
 
 // State gives the state of a path at the last look.
-func (s *Buffers) State(path string) BufferState {
+func (s *Buffers) State(path string) (state BufferState) {
+	s.known(path, func(f *bufferFile) { state = f.state })
+	return state
+}
+
+// known calls do with a path that was looked at, and not for others.
+func (s *Buffers) known(path string, do func(f *bufferFile)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.files[path]; f != nil {
-		return f.state
+		do(f)
 	}
-	return Saved
 }
 
 // Told notes that the caller who works on a path knows the finding of the last look.
 func (s *Buffers) Told(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil && f.state == Diverged {
-		f.agreed, f.state = f.now, Unsaved
-	}
+	s.known(path, func(f *bufferFile) {
+		if f.state == Diverged {
+			f.agreed, f.state = f.now, Unsaved
+		}
+	})
 }
 
 // Gave says that the editor was given a text of a path: to find that on the disk is no surprise.
 func (s *Buffers) Gave(path, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil {
-		f.texts = remember(f.texts, keyOf(text))
-	}
+	s.known(path, func(f *bufferFile) { f.texts = remember(f.texts, keyOf(text)) })
 }
 
 // Changed says that the disk has another text of a path by now, and not from the editor, which shows an older one until
 // it loads the file again.
 func (s *Buffers) Changed(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil {
-		f.texts = nil
-	}
+	s.known(path, func(f *bufferFile) { f.texts = nil })
 }
 
 // Paths lists the paths with a text of their own at the last look, in order.
