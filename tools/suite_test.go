@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -532,57 +531,49 @@ func TestCallsCountTheirFiles(t *testing.T) {
 	}
 }
 
-// script is a hook of every event that does what it is told.
+// A deed of a hook works on the arguments or the result of a call.
+type deed = func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
+
+// modifies has a hook put data in the place of the payload.
+func modifies(data string) deed {
+	return func(context.Context, json.RawMessage) (hook.Decision, error) {
+		return hook.Decision{Modify: json.RawMessage(data)}, nil
+	}
+}
+
+// script is a hook of every event that does as it is told. It records the calls that it saw. A hook that is too slow is left behind, and writes
+// while the test reads.
 type script struct {
-	do   func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
-	seen *sightings
+	do   deed
+	mu   sync.Mutex
+	seen []string
 }
 
-// sightings records the calls that hooks saw. A hook that is too slow is left behind, and writes while the test reads.
-type sightings struct {
-	mu  sync.Mutex
-	all []string
-}
+func (*script) Name() string { return "script" }
 
-func (s *sightings) get() []string {
+func (s *script) see(ctx context.Context, i hook.Info, payload json.RawMessage) (hook.Decision, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+	s.seen = append(s.seen, i.Event+" "+i.Tool+" "+i.CallID)
+	s.mu.Unlock()
+	return s.do(ctx, payload)
 }
 
-func (script) Name() string { return "script" }
-
-func (s script) see(i hook.Info) {
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	s.seen.all = append(s.seen.all, i.Event+" "+i.Tool+" "+i.CallID)
+func (s *script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
+	return s.see(ctx, p.Info, p.Arguments)
 }
 
-func (s script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
-	s.see(p.Info)
-	return s.do(ctx, p.Arguments)
-}
-
-func (s script) AfterToolCall(ctx context.Context, p hook.AfterToolCall) error {
-	s.see(p.Info)
-	_, err := s.do(ctx, p.Result)
+func (s *script) AfterToolCall(ctx context.Context, p hook.AfterToolCall) error {
+	_, err := s.see(ctx, p.Info, p.Result)
 	return err
 }
 
-func (s script) ToolResultPersist(ctx context.Context, p hook.ToolResultPersist) (hook.Decision, error) {
-	s.see(p.Info)
-	return s.do(ctx, p.Result)
+func (s *script) ToolResultPersist(ctx context.Context, p hook.ToolResultPersist) (hook.Decision, error) {
+	return s.see(ctx, p.Info, p.Result)
 }
 
-// Every hook × everything it can do, on a Write: what is answered, whether the file is written, and
-// what is on record.
+// Every hook × everything it can do, on a Write: the answer, the file, and the record.
 func TestHooks(t *testing.T) {
-	modify := func(data string) func(context.Context, json.RawMessage) (hook.Decision, error) {
-		return func(context.Context, json.RawMessage) (hook.Decision, error) {
-			return hook.Decision{Modify: json.RawMessage(data)}, nil
-		}
-	}
-	does := map[string]func(context.Context, json.RawMessage) (hook.Decision, error){
+	does := map[string]deed{
 		"continue": func(context.Context, json.RawMessage) (hook.Decision, error) { return hook.Decision{}, nil },
 		"block": func(context.Context, json.RawMessage) (hook.Decision, error) {
 			return hook.Decision{Block: true, Reason: "not\ntoday"}, nil
@@ -596,37 +587,37 @@ func TestHooks(t *testing.T) {
 			return hook.Decision{}, nil
 		},
 		"modify":    nil, // below
-		"no JSON":   modify(`{"content":`),
-		"no object": modify(`7`),
-		"unknown":   modify(`{"file_path":"/x","content":"x","sudo":true}`),
+		"no JSON":   modifies(`{"content":`),
+		"no object": modifies(`7`),
+		"unknown":   modifies(`{"file_path":"/x","content":"x","sudo":true}`),
 	}
 	type want struct {
 		kind, content string
 		noted         bool
 	}
-	failed, wrote := want{"policy_error", "", true}, want{"write", "sent", false}
-	held := want{"policy_error", "sent", true} // written, and the answer withheld
-	for event, table := range map[string]map[string]want{
-		hook.BeforeToolCallEvent: {
-			"continue": wrote, "block": {"permission_denied", "", true}, "fail": failed, "panic": failed, "slow": failed,
-			"modify": {"write", "changed", true}, "no JSON": failed, "no object": failed, "unknown": failed,
-		},
-		hook.AfterToolCallEvent: {
-			"continue": wrote, "block": wrote, "fail": {"write", "sent", true}, "panic": {"write", "sent", true},
-			"slow": {"write", "sent", true}, "modify": wrote, "no JSON": wrote, "no object": wrote, "unknown": wrote,
-		},
-		hook.ToolResultPersistEvent: {
-			"continue": wrote, "block": {"permission_denied", "sent", true}, "fail": held, "panic": held, "slow": held,
-			"modify": {"told", "sent", true}, "no JSON": held, "no object": held, "unknown": held,
-		},
+	wrote, noted := want{"write", "sent", false}, want{"write", "sent", true}
+	for event, c := range map[string]struct {
+		usual  want
+		others map[string]want
+	}{
+		hook.BeforeToolCallEvent: {want{"policy_error", "", true}, map[string]want{
+			"continue": wrote, "block": {"permission_denied", "", true}, "modify": {"write", "changed", true}}},
+		hook.AfterToolCallEvent: {wrote, map[string]want{"fail": noted, "panic": noted, "slow": noted}},
+		hook.ToolResultPersistEvent: {want{"policy_error", "sent", true}, map[string]want{ // written, and the answer withheld
+			"continue": wrote, "block": {"permission_denied", "sent", true}, "modify": {"told", "sent", true}}},
 	} {
-		for name, w := range table {
+		for name, do := range does {
 			for _, allow := range []bool{false, true} {
-				w := w
+				w, ok := c.others[name]
+				if !ok {
+					w = c.usual
+				}
+				if allow && w.kind == "policy_error" {
+					w = noted // it is passed over
+				}
 				t.Run(fmt.Sprintf("%s/%s/%t", event, name, allow), func(t *testing.T) {
 					t.Parallel()
-					var saw sightings
-					h := script{do: does[name], seen: &saw}
+					h := &script{do: do}
 					set := hook.Set{Timeout: time.Minute, Allow: allow}
 					if name == "slow" {
 						set.Timeout = 20 * time.Millisecond
@@ -639,33 +630,24 @@ func TestHooks(t *testing.T) {
 					default:
 						set.Persist = []hook.Persist{h}
 					}
-					var file string
-					if name == "modify" {
-						h.do = func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
-							changed := strings.Replace(string(p), `"sent"`, `"changed"`, 1)
-							if event == hook.ToolResultPersistEvent {
-								changed = `{"result":{"file_path":"` + file + `","kind":"told"}}`
-							}
-							return hook.Decision{Modify: json.RawMessage(changed)}, nil
-						}
-						set.Before, set.After, set.Persist = again(set.Before, h), again(set.After, h), again(set.Persist, h)
-					}
 					s, root := suite(t, nil, tools.Options{Hooks: set})
-					file = filepath.Join(root, "new")
+					file := filepath.Join(root, "new")
+					if name == "modify" {
+						h.do = modifies(`{"file_path":"` + file + `","content":"changed"}`)
+						if event == hook.ToolResultPersistEvent {
+							h.do = modifies(`{"result":{"file_path":"` + file + `","kind":"told"}}`)
+						}
+					}
 					p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"})
 					got, _ := os.ReadFile(file)
-					if passedOver := allow && w.kind == "policy_error"; passedOver {
-						w = want{"write", "sent", true}
-					}
 					r := lastRecord(t, root)
-					if p.Kind() != w.kind || string(got) != w.content || (r["hooks"] != nil) != w.noted {
-						t.Errorf("%s, wrote %q, noted %v; want %+v", p.Text(), got, r["hooks"], w)
+					if p.Kind() != w.kind || string(got) != w.content || (r["hooks"] != nil) != w.noted || (r["outcome"] == "ok") != (w.content != "") {
+						t.Errorf("%s, wrote %q, noted %v, on record as %v; want %+v", p.Text(), got, r["hooks"], r["outcome"], w)
 					}
-					if (r["outcome"] == "ok") != (w.content != "") {
-						t.Errorf("the record's outcome is %v", r["outcome"])
-					}
-					if seen := saw.get(); len(seen) != 1 || seen[0] != event+" Write "+r["call"].(string) {
-						t.Errorf("the hook saw %q; the call is %v", seen, r["call"])
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					if len(h.seen) != 1 || h.seen[0] != event+" Write "+r["call"].(string) {
+						t.Errorf("the hook saw %q; the call is %v", h.seen, r["call"])
 					}
 				})
 			}
@@ -673,22 +655,13 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// again is hooks with h for each of them.
-func again[H any](hooks []H, h any) (out []H) {
-	for range hooks {
-		out = append(out, h.(H))
-	}
-	return out
-}
-
 // TestHooksInTheirOrder: a hook sees the changes of the one before it, and a changed image is no image any more.
 func TestHooksInTheirOrder(t *testing.T) {
-	var saw sightings
 	var read string
-	changes := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	changes := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		return hook.Decision{Modify: json.RawMessage(strings.Replace(string(p), "secret", "public", 1))}, nil
 	}}
-	looks := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	looks := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		read = string(p)
 		return hook.Decision{}, nil
 	}}
@@ -699,8 +672,8 @@ func TestHooksInTheirOrder(t *testing.T) {
 		t.Errorf("answered %s; the second hook saw %s", p.Text(), read)
 	}
 	refused := call(t, s, "Read", map[string]any{"file_path": root + "/nothing"})
-	if seen := saw.get(); !tools.Refused(refused) || len(seen) != 4 {
-		t.Errorf("%s; seen %q", refused.Text(), seen)
+	if !tools.Refused(refused) || len(changes.seen) != 2 || len(looks.seen) != 2 {
+		t.Errorf("%s; seen %q, %q", refused.Text(), changes.seen, looks.seen)
 	}
 }
 
@@ -716,10 +689,10 @@ func TestHooksChangeInForm(t *testing.T) {
 	} {
 		var saw string
 		var file string
-		first := script{seen: new(sightings), do: func(context.Context, json.RawMessage) (hook.Decision, error) {
+		first := &script{do: func(context.Context, json.RawMessage) (hook.Decision, error) {
 			return hook.Decision{Modify: json.RawMessage(strings.ReplaceAll(c.changed, "FILE", file))}, nil
 		}}
-		second := script{seen: new(sightings), do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+		second := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 			saw = string(p)
 			return hook.Decision{}, nil
 		}}
