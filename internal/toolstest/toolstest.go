@@ -251,7 +251,7 @@ func play(t *testing.T, carry Carrier, ar *txtar.Archive, calls []goldenCall) *p
 		args := p.expand(t, strings.ReplaceAll(string(one.Args), "$ROOT", root))
 		in := tools.Call{Session: one.Session, Turn: one.Turn, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)}
 		out, err := call(in)
-		for tries := 0; tries < 20 && bytes.Contains(out.Payload, []byte(`"kind":"deadline"`)); tries++ {
+		for tries := 0; tries < 5 && bytes.Contains(out.Payload, []byte(`"kind":"deadline"`)); tries++ {
 			out, err = call(in) // a busy machine is not the subject of any case
 		}
 		if err != nil {
