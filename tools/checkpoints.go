@@ -247,19 +247,15 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 		if ch.Role == checkpoint.RoleAppended {
 			row.Appended = ch.After.Size - ch.Before.Size
 		}
-		if row.SourcePath == "" {
-			row.SourcePath, row.SourceKind = ch.Path, sourceKinds[ch.Before.Kind]
-			row.Existed = ch.Before.Kind != checkpoint.Absent
-		}
 		paths = append(paths, ch.Path)
 	}
 	if len(paths) > 1 {
 		row.Paths = paths
 	}
-	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
-		ch := &c.Changes[0]
-		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind],
-			ch.Before.Kind != checkpoint.Absent
+	first := slices.IndexFunc(c.Changes, func(ch checkpoint.Recorded) bool { return ch.Role != checkpoint.RoleParent })
+	if len(c.Changes) > 0 {
+		ch := &c.Changes[max(first, 0)] // a parent where there are no others
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind], ch.Before.Kind != checkpoint.Absent
 	}
 	return row
 }
@@ -345,22 +341,12 @@ var checkpointDiffTool = define[CheckpointDiffArgs](toolRow{
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointDiffArgs) (Payload, error) {
-	since, err := when("since", a.Since)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.only(a.Paths); err != nil {
-		return nil, err
-	}
-	id, err := s.idOf(ctx, c, a.ID)
+	in, err := s.meant(ctx, c, a.ID, a.Turn, a.Since, a.Label, a.Paths)
 	if err != nil {
 		return nil, err
 	}
 	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
-	files, left, denied, err := c.Compare(ctx, checkpoint.Restore{
-		ID: id, Turn: value(a.Turn), Since: since,
-		Label: value(a.Label), Paths: a.Paths,
-	}, out.Against == "now")
+	files, left, denied, err := c.Compare(ctx, in, out.Against == "now")
 	if err != nil {
 		return nil, err
 	}
@@ -475,18 +461,24 @@ type partialFields struct {
 
 func (f partialFields) Text() string { return f.Partial.Text() }
 
-// only checks the paths that a call is to be about, each as the store knows it. An empty path would
+// meant is the restore that the arguments of a call name, of the paths that it names. An empty list of paths, and an empty path, would
 // stand for all.
-func (s *Suite) only(paths []string) error {
+func (s *Suite) meant(ctx context.Context, c *engine.Call, id, turn, since, label *string, paths []string) (checkpoint.Restore, error) {
+	in := checkpoint.Restore{Turn: value(turn), Label: value(label), Paths: paths}
+	var err error
+	if in.Since, err = when("since", since); err != nil {
+		return in, err
+	}
 	if paths != nil && len(paths) == 0 {
-		return bad("Leave paths out to mean all of them.", "paths is empty")
+		return in, bad("Leave paths out to mean all of them.", "paths is empty")
 	}
 	for _, p := range paths {
 		if err := s.recorded(p); err != nil {
-			return err
+			return in, err
 		}
 	}
-	return nil
+	in.ID, err = s.idOf(ctx, c, id)
+	return in, err
 }
 
 // recorded refuses a path p that can't be one of the store's, because it is relative or passes . or .. on its way.
@@ -750,21 +742,15 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointRestoreArgs) (Payload, error) {
-	since, err := when("since", a.Since)
+	in, err := s.meant(ctx, c, a.ID, a.Turn, a.Since, a.Label, a.Paths)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.only(a.Paths); err != nil {
-		return nil, err
-	}
+	in.Mode = value(a.Mode)
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
 		KeepTimes: value(a.KeepTimes)}
-	id, err := s.idOf(ctx, c, a.ID)
-	if err != nil {
-		return nil, err
-	}
 	var done *engine.Restored
-	switch {
+	switch id := in.ID; {
 	case isUndoOrRedo(string(id)) && (len(a.Paths) > 0 ||
 		value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
@@ -781,10 +767,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	case id == "redo":
 		done, err = c.Redo(ctx, o)
 	default:
-		done, err = c.Restore(ctx, checkpoint.Restore{
-			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
-			Mode: value(a.Mode),
-		}, o)
+		done, err = c.Restore(ctx, in, o)
 	}
 	if err != nil {
 		return nil, err
@@ -844,7 +827,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		if out.Run != nil {
 			again = "redo and undo"
 		}
-		out.warn("Nothing of it was taken back; the next " + string(id) + " goes on with the change beyond it. " +
+		out.warn("Nothing of it was taken back; the next " + string(in.ID) + " goes on with the change beyond it. " +
 			"To try this one again, " + again + ".")
 	}
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0

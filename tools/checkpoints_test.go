@@ -3,11 +3,10 @@ package tools_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,85 +49,52 @@ func TestListNamesNothingDenied(t *testing.T) {
 	}
 }
 
-// TestListKeepsALineEach: the name of a checkpoint's tool may come from an imported folder.
-func TestListKeepsALineEach(t *testing.T) {
-	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
-	if text := p.Text(); strings.ContainsAny(text, "\n\x1b") {
-		t.Errorf("%q", text)
-	}
-}
-
-// Some clients show the model the text alone, so what a rewind goes by is in it.
-func TestListTextHasTheMarks(t *testing.T) {
-	p := &tools.Checkpoints{Count: 2, Checkpoints: []tools.CheckpointRow{
-		{ID: "ck-1H0", Reason: "Write", SourcePath: "/w/a", Existed: true, Turn: "t\n1", Label: "before", Pinned: true}, {ID: "ck-2VR", Reason: "external", SourcePath: "/w/b", Existed: true},
-	}}
-	if text := p.Text(); !strings.Contains(text, "/w/a [turn \"t\\n1\", label before, pinned]\n") || !strings.HasSuffix(text, "external /w/b") {
-		t.Errorf("%s", text)
-	}
-}
-
 // A path is found however it is spelled: through a link above it, as a link itself, with a slash at its end, and when it is gone. Where a denied
 // link leads is not told.
 func TestListFindsAPathByItsOtherNames(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
-	for _, d := range []string{"real/sub", "rel8"} {
-		must(t, os.MkdirAll(filepath.Join(root, d), 0o700))
-	}
+	must(t, os.MkdirAll(root+"/real/sub", 0o700))
 	for link, to := range map[string]string{"link": "real", "hidden": "real", "real/b": "a", "real/c": "gone"} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Skip("SKIPPED: no symbolic links:", err)
 		}
 	}
-	do := func(tool, path, content string) {
+	writes := func(path string) {
 		t.Helper()
-		args := map[string]any{"file_path": root + "/" + path}
-		if content != "" {
-			args["content"] = content
-		}
-		does(t, s, tool, args)
+		does(t, s, "Write", map[string]any{"file_path": root + "/" + path, "content": "x"})
 	}
-	do("Write", "link/a", "x")
-	do("Write", "real/gone", "x")
-	must(t, os.Remove(filepath.Join(root, "real/gone")))
-	count := func(path string, want int) {
+	counts := func(want int, paths ...string) {
 		t.Helper()
-		p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
-		if list, ok := p.(*tools.Checkpoints); !ok || list.Count != want {
-			t.Errorf("%s, want %d: %s", path, want, p.Text())
+		for _, path := range paths {
+			p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
+			if list, ok := p.(*tools.Checkpoints); !ok || list.Count != want {
+				t.Errorf("%s, want %d: %s", path, want, p.Text())
+			}
 		}
 	}
-	for _, path := range []string{"real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a"} {
-		count(path, 1)
-	}
-	do("Write", "real/d", "x")
-	must(t, os.Remove(filepath.Join(root, "real/d")))
-	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
-		t.Fatal(err)
-	}
-	count("link/d", 2) // what was there, and what it leads to
-	count("link/none", 0)
+	writes("link/a")
+	writes("real/gone")
+	must(t, os.Remove(root+"/real/gone"))
+	counts(1, "real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a")
+	writes("real/d")
+	must(t, errors.Join(os.Remove(root+"/real/d"), os.Symlink("a", root+"/real/d")))
+	counts(2, "link/d") // the file that was there, and the one that it leads to
+	counts(0, "link/none")
 	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
-	must(t, os.Remove(filepath.Join(root, "link")))
-	if err := os.Mkdir(filepath.Join(root, "link"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	do("Write", "link/a", "y")
-	count("link/a", 1)
-	must(t, os.RemoveAll(filepath.Join(root, "link")))
-	if err := os.Symlink("real", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
-	count("link/a", 2)
+	must(t, errors.Join(os.Remove(root+"/link"), os.Mkdir(root+"/link", 0o700)))
+	writes("link/a")
+	counts(1, "link/a")
+	must(t, errors.Join(os.RemoveAll(root+"/link"), os.Symlink("real", root+"/link")))
+	counts(2, "link/a")
 	must(t, s.Close())
 	s, _ = suite(t, func(c *config.FS) {
 		on(c)
 		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/hidden/x", root + "/*/hid", root + "/[h]idden"}
 	}, tools.Options{DataDir: data})
-	count("hidden/a", 0)
-	count("real/a", 1)
+	counts(0, "hidden/a")
+	counts(1, "real/a")
 }
 
 // A rewind does not say that all is as it was when a shell removed what the session changed in an earlier turn: it names the checkpoint that brings it back, in the
@@ -350,124 +316,68 @@ func TestRestoreNamesNothingDenied(t *testing.T) {
 	}
 }
 
-// A path that names nothing, or not as the store does, is refused with the name that would do; it means neither everything nor nothing.
-func TestPathsOfCheckpoints(t *testing.T) {
-	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
-	f := root + "/a"
-	call(t, s, "Write", map[string]any{"file_path": f, "content": "x"})
-	for _, x := range []struct{ path, hint string }{
-		{"", "mean all"},
-		{"a", "Send it absolute and plain: " + f},
-		{root + "/p/../a", "Send it absolute and plain: " + f},
-		{root + "//a", "Send it absolute and plain: " + f},
-		{root + "/b", "It holds " + f},
-	} {
-		for _, tool := range []string{"checkpoint_restore", "checkpoint_diff", "checkpoints_list"} {
-			args := map[string]any{"since": "1h", "paths": []string{f, x.path}}
-			if tool == "checkpoints_list" {
-				args = map[string]any{"file_path": x.path}
-				if strings.HasPrefix(x.hint, "It holds") {
-					continue // an empty list is an answer
-				}
-			}
-			p := call(t, s, tool, args)
-			if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindBadRequest || !strings.Contains(r.Hint, x.hint) {
-				t.Errorf("%s of %q: %s", tool, x.path, mustEncode(t, p))
-			}
-		}
-	}
-	has(t, f, "x")
-}
-
 // Undo and redo are of the newest change or of none: where that is out of reach they refuse, tell how many paths it has and name none, and leave
 // the older ones alone. With on_conflict skip it counts as undone, and its paths stay as they are.
 func TestUndoNeverTakesAnOlderChange(t *testing.T) {
 	t.Parallel()
-	in := func(root string) *dialect.Scope {
-		return &dialect.Scope{Readable: []string{root + "/a.txt"}, Writable: []string{root + "/a.txt"}}
-	}
 	for name, c := range map[string]struct {
 		newer  []string // edited after a.txt
-		close  func(t *testing.T, root string)
-		deny   string
-		scope  func(root string) *dialect.Scope
-		denied int
+		deny   string   // since a restart
+		linked bool     // a link to outside is in the place of its directory
+		scoped bool     // the caller may reach a.txt only
 	}{
-		"a link to outside in the place of its directory": {[]string{"dd/x"}, func(t *testing.T, root string) {
-			must(t, os.Rename(root+"/dd", root+"/ee"))
-			must(t, os.Symlink(filepath.Dir(root), root+"/dd"))
-		}, "", nil, 1},
-		"closed since a restart":    {[]string{"dd/x"}, nil, "dd/**", nil, 1},
-		"several closed ones":       {[]string{"dd/x", "dd/y", "dd/z"}, nil, "dd/**", nil, 1},
-		"closed by the file's name": {[]string{"dd/x"}, nil, "**/x", nil, 1},
-		"out of the caller's scope": {[]string{"dd/x"}, nil, "", in, 1},
+		"a link to outside in the place of its directory": {newer: []string{"dd/x"}, linked: true},
+		"several that are closed since a restart":         {newer: []string{"dd/x", "dd/y", "dd/z"}, deny: "dd/**"},
+		"closed by the file's name":                       {newer: []string{"dd/x"}, deny: "**/x"},
+		"out of the caller's scope":                       {newer: []string{"dd/x"}, scoped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var scope *dialect.Scope
-			o := tools.Options{DataDir: t.TempDir()}
-			s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, o)
-			must(t, os.Mkdir(root+"/dd", 0o755))
+			data := t.TempDir()
+			on := func(fs *config.FS) { fs.CheckpointBeforeMutation = true }
+			s, root := suite(t, on, tools.Options{DataDir: data})
 			for _, f := range append([]string{"a.txt"}, c.newer...) {
 				write(t, root+"/"+f, "1\n")
-				call(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
+				does(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
 			}
-			reopen := func(deny string) {
-				must(t, s.Close())
-				cfg := config.Default()
-				cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
-				if cfg.Tools.FS.CheckpointBeforeMutation = true; deny != "" {
-					cfg.Tools.FS.DenyPaths = []string{root + "/" + deny}
-				}
-				var err error
-				if s, err = tools.Open(cfg, o); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { must(t, s.Close()) })
+			if c.linked {
+				must(t, os.Rename(root+"/dd", root+"/ee"))
+				must(t, os.Symlink(filepath.Dir(root), root+"/dd"))
 			}
-			refuses := func(id string) {
-				t.Helper()
-				for _, more := range []string{`{}`, `{"dry_run":true}`, `{"on_conflict":"force"}`, `{"on_conflict":"merge"}`} {
-					args := map[string]any{"id": id}
-					if strings.Contains(more, "dry") {
-						args["dry_run"] = true
-					} else if parts := strings.Split(more, `"`); len(parts) > 3 {
-						args["on_conflict"] = parts[3]
-					}
-					p := callWithin(t, s, scope, "checkpoint_restore", args)
-					raw, _ := tools.Encode(p)
-					if p.Kind() != "path_denied" || !strings.Contains(string(raw), fmt.Sprintf(`"denied":%d`, c.denied)) ||
-						!strings.Contains(p.Text(), "the newest change lies where this session may not go") || strings.Contains(string(raw), root) {
-						t.Errorf("%s %s: %s", id, more, raw)
-					}
+			must(t, s.Close())
+			s, _ = suite(t, func(fs *config.FS) {
+				on(fs)
+				if fs.WorkspaceRoot, fs.AllowPaths = root, []string{root + "/**"}; c.deny != "" {
+					fs.DenyPaths = []string{root + "/" + c.deny}
+				}
+			}, tools.Options{DataDir: data})
+			var scope *dialect.Scope
+			if c.scoped {
+				scope = &dialect.Scope{Readable: []string{root + "/a.txt"}, Writable: []string{root + "/a.txt"}}
+			}
+			restore := func(args map[string]any) tools.Payload {
+				return callWithin(t, s, scope, "checkpoint_restore", args)
+			}
+			for _, args := range []map[string]any{{}, {"dry_run": true}, {"on_conflict": "force"}, {"on_conflict": "merge"}} {
+				args["id"] = "undo"
+				p := restore(args)
+				if raw := mustEncode(t, p); p.Kind() != "path_denied" || !strings.Contains(raw, `"denied":1`) ||
+					!strings.Contains(p.Text(), "the newest change lies where this session may not go") || strings.Contains(raw, root) {
+					t.Errorf("%v: %s", args, raw)
 				}
 			}
-			is := func(want string) {
-				t.Helper()
-				if got, _ := os.ReadFile(root + "/a.txt"); string(got) != want {
-					t.Errorf("a.txt has %q, want %q", got, want)
-				}
-			}
-			if c.close != nil {
-				c.close(t, root)
-			}
-			reopen(c.deny)
-			if c.scope != nil {
-				scope = c.scope(root)
-			}
-			refuses("undo")
-			is("2\n")
 			for range c.newer {
-				if p := callWithin(t, s, scope, "checkpoint_restore", map[string]any{"id": "undo", "on_conflict": "skip"}); p.Kind() != "checkpoint_restore" {
+				has(t, root+"/a.txt", "2\n")
+				if p := restore(map[string]any{"id": "undo", "on_conflict": "skip"}); tools.Refused(p) {
 					t.Fatal(p.Text())
 				}
-				is("2\n")
 			}
-			if p := callWithin(t, s, scope, "checkpoint_restore", map[string]any{"id": "undo"}); p.Kind() != "checkpoint_restore" {
+			has(t, root+"/a.txt", "2\n")
+			if p := restore(map[string]any{"id": "undo"}); tools.Refused(p) {
 				t.Fatal(p.Text())
 			}
-			is("1\n")
-			for _, f := range slices.Backward(c.newer) {
+			has(t, root+"/a.txt", "1\n")
+			for _, f := range c.newer {
 				if got, err := os.ReadFile(root + "/" + f); err == nil && string(got) != "2\n" {
 					t.Errorf("%s has %q", f, got)
 				}
@@ -482,56 +392,49 @@ func TestRedoNeverTakesAnOlderUndo(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
 	for _, f := range []string{"x.txt", "a.txt"} {
 		write(t, root+"/"+f, "1\n")
-		call(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
+		does(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
 	}
-	undo, redo := map[string]any{"id": "undo"}, map[string]any{"id": "redo"}
 	for range 2 { // of a.txt, then of x.txt
-		call(t, s, "checkpoint_restore", undo)
+		does(t, s, "checkpoint_restore", map[string]any{"id": "undo"})
 	}
 	scope := &dialect.Scope{Readable: []string{root + "/a.txt"}, Writable: []string{root + "/a.txt"}}
-	if p := callWithin(t, s, scope, "checkpoint_restore", redo); p.Kind() != "path_denied" || !strings.Contains(p.Text(), "newest change") {
+	if p := callWithin(t, s, scope, "checkpoint_restore", map[string]any{"id": "redo"}); p.Kind() != "path_denied" || !strings.Contains(p.Text(), "newest change") {
 		t.Error(p.Text())
 	}
-	if got, _ := os.ReadFile(root + "/a.txt"); string(got) != "1\n" {
-		t.Errorf("a.txt has %q", got)
-	}
+	has(t, root+"/a.txt", "1\n")
 }
 
-// The line of a restored file tells all that is not as it was.
-func TestRestoredFileTellsAll(t *testing.T) {
-	for _, c := range []struct {
-		file tools.RestoredFile
-		want string
-	}{
-		{tools.RestoredFile{Path: "/w/a", Action: "restored", Added: 1, Removed: 2}, "restored /w/a +1 -2"},
-		{tools.RestoredFile{Path: "/w/a", Action: "restored", LinksBroken: 1}, "restored /w/a +0 -0; 1 other hard links keep what it was"},
-		{tools.RestoredFile{Path: "/w/a", Action: "merged", MetadataSet: []string{"mode", "owner"}, MetadataStays: []string{"group"}, MetadataDropped: []string{"xattr:user.x"}},
-			"merged /w/a +0 -0; also restored: mode, owner; changed by others since, and left so: group; could not be restored: xattr:user.x"},
-	} {
-		p := &tools.CheckpointRestore{Files: []tools.RestoredFile{c.file}}
-		if lines := strings.Split(p.Text(), "\n"); !slices.Contains(lines, c.want) {
-			t.Errorf("%+v: %q is not among %q", c.file, c.want, lines)
-		}
+// Names stay in their line, whoever made them, and thousands of files that were the same already are a number. Some clients show the model the text alone, so it
+// has all that a rewind goes by.
+func TestTextsOfCheckpoints(t *testing.T) {
+	list := &tools.Checkpoints{Count: 2, Checkpoints: []tools.CheckpointRow{
+		{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true, Turn: "t\n1", Label: "before", Pinned: true},
+		{ID: "ck-2VR", Reason: "external", SourcePath: "/w/b", Existed: true},
+	}}
+	done := &tools.CheckpointRestore{Skipped: []tools.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"},
+		DirsKept: []tools.Left{{Path: "/w/\n", Why: "why"}}}
+	for range 3000 {
+		done.Files = append(done.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
 	}
-}
-
-// Names stay in their line, and thousands of files that were the same already are a number.
-func TestRestoreTextSaysWhatWasDone(t *testing.T) {
-	p := &tools.CheckpointRestore{Skipped: []tools.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"}, DirsKept: []tools.Left{{Path: "/w/\n", Why: "why"}}}
-	for i := range 3000 {
-		p.Files = append(p.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
-		if i == 1500 {
-			p.Files = append(p.Files, tools.RestoredFile{Path: "/w/a\nremoved /w/b +0 -0", Action: "restored"})
-		}
-	}
-	want := `restored "/w/a\nremoved /w/b +0 -0" +0 -0
+	done.Files = append(done.Files,
+		tools.RestoredFile{Path: "/w/a\nremoved /w/b +0 -0", Action: "restored", Added: 1, Removed: 2},
+		tools.RestoredFile{Path: "/w/a", Action: "restored", LinksBroken: 1},
+		tools.RestoredFile{Path: "/w/a", Action: "merged", MetadataSet: []string{"mode", "owner"}, MetadataStays: []string{"group"}, MetadataDropped: []string{"xattr:user.x"}})
+	for want, p := range map[string]tools.Payload{
+		`ck-1H0 1970-01-01T00:00:00Z "Write\nck-2VR \x1b[31m" /w/a [turn "t\n1", label before, pinned]
+ck-2VR 1970-01-01T00:00:00Z external /w/b`: list,
+		`restored "/w/a\nremoved /w/b +0 -0" +1 -2
+restored /w/a +0 -0; 1 other hard links keep what it was
+merged /w/a +0 -0; also restored: mode, owner; changed by others since, and left so: group; could not be restored: xattr:user.x
 and 3000 more unchanged
 skipped "/w/\x1b\nb" (why)
 made the directory "/w/\r"
 removed the directory "/w/\t"
-kept "/w/\n" (why)`
-	if got := p.Text(); got != want {
-		t.Errorf("got %s", got)
+kept "/w/\n" (why)`: done,
+	} {
+		if got := p.Text(); got != want {
+			t.Errorf("got %s", got)
+		}
 	}
 }
 

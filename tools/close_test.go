@@ -51,36 +51,28 @@ func TestCloseTwice(t *testing.T) {
 	has(t, f, "two\n")
 }
 
-// unheard waits for a person, and comes back when told, or never.
-type unheard struct {
-	asked chan struct{}
-	obeys bool
-	never chan struct{}
-}
-
-func (u unheard) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
-	close(u.asked)
-	if u.obeys {
-		<-ctx.Done()
-		return tools.Answer{Decision: tools.Approved}, nil // too late
-	}
-	<-u.never
-	return tools.Answer{Decision: tools.Approved}, nil
-}
-
 // TestCloseDuringAQuestion: Close takes the question back, also from an approver that hears nothing, and the call changes nothing.
 func TestCloseDuringAQuestion(t *testing.T) {
 	t.Parallel()
 	for _, obeys := range []bool{true, false} {
 		for _, own := range []bool{true, false} { // whose approver it is
-			u := unheard{make(chan struct{}), obeys, make(chan struct{})}
-			defer close(u.never)
+			asked, never := make(chan struct{}), make(chan struct{})
+			defer close(never)
+			ask := tools.ApproverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+				close(asked)
+				if obeys {
+					<-ctx.Done()
+				} else {
+					<-never
+				}
+				return tools.Answer{Decision: tools.Approved}, nil // too late
+			})
 			var o tools.Options
 			c := tools.Call{Tool: "Write"}
 			if own {
-				c.Approver = u
+				c.Approver = ask
 			} else {
-				o.Approver = u
+				o.Approver = ask
 			}
 			s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, o)
 			f := write(t, root+"/a.txt", "one\n")
@@ -93,7 +85,7 @@ func TestCloseDuringAQuestion(t *testing.T) {
 				}
 				ended <- err
 			}()
-			<-u.asked
+			<-asked
 			closed := make(chan error)
 			go func() { closed <- s.Close() }()
 			if err := <-ended; !errors.Is(err, tools.ErrClosed) {

@@ -87,29 +87,23 @@ var editTool = define[EditArgs](toolRow{
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()
-	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
-		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
-		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
-			Meant: value(a.Acknowledge), Parents: value(a.Parents)}})
+	done, r, ch, err := s.edit(ctx, c, a.ExpectedHash, engine.EditArgs{Path: a.FilePath, Edits: one, Encoding: value(a.Encoding),
+		Kind: checkpoint.KindEdit, DryRun: value(a.DryRun), Rules: engine.Rules{Meant: value(a.Acknowledge), Parents: value(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}
-	t := done.Targets[0]
-	ch := s.editChanged(c, done, t, r)
-	ch.unlessAsked(a.ExpectedHash)
-	p := &Edit{
-		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
+	return &Edit{
+		FilePath: done.Targets[0].True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
 		CheckpointID:  pointer(done.Checkpoint),
 		MatchStrategy: tolerant(r.Steps[0].Strategy), RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
 		Encoding: notUTF8(r.Encoding), Changed: ch,
-	}
-	return p, nil
+	}, nil
 }
 
-// edit carries out the edits of a, one of Edit or several of MultiEdit, and refuses in their words.
-func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
-	*edit.Result, error) {
-	a.Rules.Parents = a.Rules.Parents || s.cfg.CreateParents
+// edit carries out the edits of a, one of Edit or several of MultiEdit, and refuses in their words. expected is the hash that the call
+// sent, or nil.
+func (s *Suite) edit(ctx context.Context, c *engine.Call, expected *string, a engine.EditArgs) (*engine.Done, *edit.Result, Changed, error) {
+	a.Rules.Hash, a.Rules.Parents = value(expected), a.Rules.Parents || s.cfg.CreateParents
 	a.Refuse = func(t *engine.Target, failed error) error {
 		if !t.Before.Exists && a.Edits[0].Old != "" {
 			return engine.Refuse(engine.Absent, a.Path, nil)
@@ -122,12 +116,13 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 		}
 		return nil
 	}
-	return c.Edit(ctx, a)
-}
-
-func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
-	r *edit.Result) Changed {
+	done, r, err := c.Edit(ctx, a)
+	if err != nil {
+		return nil, nil, Changed{}, err
+	}
+	t := done.Targets[0]
 	ch := changed(done, t)
+	ch.unlessAsked(expected)
 	s.oddities(c, t, &ch)
 	if ch.Warning == "" && slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Shallow }) {
 		ch.warn("look at it again: the lines below the first begin further left than it")
@@ -142,7 +137,7 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 			ch.ChangedMeanwhile = "(what changed is not known any more)"
 		}
 	}
-	return ch
+	return done, r, ch, nil
 }
 
 // tolerant gives the strategy if it is worth telling: any but the exact one.
@@ -239,20 +234,15 @@ var multiEditTool = define[MultiEditArgs](toolRow{
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {
 	edits := a.edits()
-	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits,
-		Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
-		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
-			Meant: value(a.Acknowledge)}})
+	done, r, ch, err := s.edit(ctx, c, a.ExpectedHash, engine.EditArgs{Path: a.FilePath, Edits: edits, Encoding: value(a.Encoding),
+		Kind: checkpoint.KindMultiEdit, DryRun: value(a.DryRun), Rules: engine.Rules{Meant: value(a.Acknowledge)}})
 	if err != nil {
 		return nil, err
 	}
-	t := done.Targets[0]
 	p := &MultiEdit{
-		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements,
-		CheckpointID: pointer(done.Checkpoint),
-		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(c, done, t, r),
+		FilePath: done.Targets[0].True, EditsApplied: len(edits), Replacements: r.Replacements,
+		CheckpointID: pointer(done.Checkpoint), Encoding: notUTF8(r.Encoding), Changed: ch,
 	}
-	p.unlessAsked(a.ExpectedHash)
 	for i, step := range r.Steps {
 		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)
 		p.MatchStrategies = append(p.MatchStrategies, step.Strategy)

@@ -75,7 +75,8 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	for _, c := range faultyCalls {
 		for _, checkpoint := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/checkpoint=%v", c.name, checkpoint), func(t *testing.T) {
-				s, root, hook := faulty(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = checkpoint, true })
+				x := faulty(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = checkpoint, true })
+				s, root, hook := x.Suite, x.root, &x.hook
 				file := filepath.Join(root, "f")
 				lay := func() (before string) {
 					if os.Remove(file); c.there {
@@ -164,35 +165,13 @@ func TestFaultAtEveryOperation(t *testing.T) {
 func TestHalfMadeIsTold(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EROFS} {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		must(t, err)
-		root := filepath.Join(dir, "ws")
-		must(t, os.Mkdir(root, 0o755))
-		cfg := config.Default()
-		fs := &cfg.Tools.FS
-		fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-		fs.CheckpointBeforeMutation = true
-		var hook atomic.Pointer[func(string) *guardfs.Fault]
-		var s *tools.Suite
-		open := func() {
-			t.Helper()
-			if s, err = tools.OpenFaulty(cfg, tools.Options{DataDir: filepath.Join(dir, "data")}, func(op string) *guardfs.Fault {
-				if h := hook.Load(); h != nil {
-					return (*h)(op)
-				}
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		open()
-		defer func() { s.Close() }()
+		x := faulty(t, func(*config.FS) {})
 		call := func(turn, tool, args string) (tools.Payload, error) {
-			return s.Call(context.Background(), tools.Call{Session: "s", Turn: turn, Tool: tool, Args: json.RawMessage(args)})
+			return x.Call(context.Background(), tools.Call{Session: "s", Turn: turn, Tool: tool, Args: json.RawMessage(args)})
 		}
 		var files []string
 		for i := range 4 {
-			files = append(files, filepath.Join(root, fmt.Sprint("f", i)))
+			files = append(files, filepath.Join(x.root, fmt.Sprint("f", i)))
 		}
 		for turn, content := range []string{"old", "new"} {
 			for _, f := range files {
@@ -209,7 +188,7 @@ func TestHalfMadeIsTold(t *testing.T) {
 			}
 			return changed
 		}
-		halfWay := func() []string { return leftOpen(t, dir) }
+		halfWay := func() []string { return leftOpen(t, filepath.Dir(x.root)) }
 		told := 0
 		stride := int64(6)
 		if *every {
@@ -223,7 +202,7 @@ func TestHalfMadeIsTold(t *testing.T) {
 				}
 				return nil
 			}
-			hook.Store(&h)
+			x.hook.Store(&h)
 			p, err := call("", "checkpoint_restore", `{"turn":"t1"}`)
 			changed := looks()
 			if err != nil {
@@ -233,14 +212,11 @@ func TestHalfMadeIsTold(t *testing.T) {
 				if len(changed) != len(files) {
 					t.Fatalf("%v from call %d on: restored, but only %v", errno, n, changed)
 				}
-				hook.Store(nil)
+				x.hook.Store(nil)
 				break
 			}
 			r := p.(*tools.Refusal)
-			b, merr := json.Marshal(r)
-			if merr != nil {
-				t.Fatal(merr)
-			}
+			b := []byte(mustEncode(t, r))
 			var answer struct {
 				Left []string `json:"not_put_back"`
 			}
@@ -258,15 +234,13 @@ func TestHalfMadeIsTold(t *testing.T) {
 				if text := r.Text(); strings.Contains(text, "nothing") || !strings.Contains(text, changed[0]) {
 					t.Errorf("%v from call %d on: %v is changed, and the answer is %s", errno, n, changed, text)
 				}
-				s.Close()
-				open() // the disk takes nothing yet
+				x.reopen(t) // the disk takes nothing yet
 				if len(halfWay()) == 0 {
 					t.Fatalf("%v from call %d on: given up, and there is %v", errno, n, looks())
 				}
 			}
-			hook.Store(nil)
-			s.Close()
-			open()
+			x.hook.Store(nil)
+			x.reopen(t)
 			if changed, m := looks(), halfWay(); changed != nil || m != nil {
 				t.Fatalf("%v from call %d on: it stays that %v, marked %v", errno, n, changed, m)
 			}
@@ -308,7 +282,7 @@ func (d twoNames) swap() error {
 }
 
 // lost says what of the two is nowhere any more: the link always has to be somewhere, byte for
-// byte, and the file's content unless the call said that it changed it. What has another name than
+// byte, and the file's content unless the call said that it changed it. A file with another name than
 // before has to be in the answer.
 func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) string {
 	t.Helper()
@@ -338,32 +312,46 @@ func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) st
 	return ""
 }
 
-// faulty is suite with checkpoints in a directory of its own in memory, and hook says what each system call on the
-// tree comes to.
-func faulty(t *testing.T, change func(*config.FS)) (s *tools.Suite, root string, hook *atomic.Pointer[func(op string) *guardfs.Fault]) {
+// A faultySuite has checkpoints, and its hook says what each system call on the tree comes to.
+type faultySuite struct {
+	*tools.Suite
+	cfg  config.Config
+	root string
+	hook atomic.Pointer[func(op string) *guardfs.Fault]
+}
+
+// faulty is a suite in a directory of its own in memory.
+func faulty(t *testing.T, change func(*config.FS)) *faultySuite {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "faulty")
 	if err != nil {
 		dir = t.TempDir()
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	root = filepath.Join(dir, "ws")
-	must(t, os.Mkdir(root, 0o755))
-	cfg := config.Default()
-	fs := &cfg.Tools.FS
-	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
+	x := &faultySuite{cfg: config.Default(), root: filepath.Join(dir, "ws")}
+	must(t, os.Mkdir(x.root, 0o755))
+	fs := &x.cfg.Tools.FS
+	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = x.root, []string{x.root + "/**"}, false
 	fs.CheckpointBeforeMutation, fs.MustReadBeforeWrite = true, false
 	change(fs)
-	hook = new(atomic.Pointer[func(string) *guardfs.Fault])
-	s, err = tools.OpenFaulty(cfg, tools.Options{DataDir: filepath.Join(dir, "data")}, func(op string) *guardfs.Fault {
-		if h := hook.Load(); h != nil {
+	x.reopen(t)
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+func (x *faultySuite) reopen(t *testing.T) {
+	t.Helper()
+	if x.Suite != nil {
+		x.Close()
+	}
+	var err error
+	x.Suite, err = tools.OpenFaulty(x.cfg, tools.Options{DataDir: filepath.Join(filepath.Dir(x.root), "data")}, func(op string) *guardfs.Fault {
+		if h := x.hook.Load(); h != nil {
 			return (*h)(op)
 		}
 		return nil
 	})
 	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s, root, hook
 }
 
 func callIn(t *testing.T, s *tools.Suite, session, tool, args, file string) tools.Payload {
@@ -379,7 +367,8 @@ func callIn(t *testing.T, s *tools.Suite, session, tool, args, file string) tool
 // from there on: the call answers what is so, and neither is lost.
 func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 	t.Parallel()
-	s, root, hook := faulty(t, func(*config.FS) {})
+	x := faulty(t, func(*config.FS) {})
+	s, root, hook := x.Suite, x.root, &x.hook
 	cells := 0
 	for name, c := range swappedCalls {
 		for _, restless := range []bool{false, true} {
@@ -422,7 +411,8 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 // looks and then replaces, and has to lose the link: else the race proves nothing.
 func TestLinkSwappedInAllTheTime(t *testing.T) {
 	t.Parallel()
-	s, root, _ := faulty(t, func(*config.FS) {})
+	x := faulty(t, func(*config.FS) {})
+	s, root := x.Suite, x.root
 	tries := 300
 	for name, c := range swappedCalls {
 		d := layNames(t, root, c.old)
@@ -485,7 +475,8 @@ func keepSwapping(d twoNames) (stop func(), swaps *atomic.Int64) {
 
 // TestCloseWaits: a call under way when Close begins runs to its end.
 func TestCloseWaits(t *testing.T) {
-	s, root, hook := faulty(t, func(*config.FS) {})
+	x := faulty(t, func(*config.FS) {})
+	s, root, hook := x.Suite, x.root, &x.hook
 	f := write(t, root+"/a.txt", "one\n")
 	under, goOn := make(chan struct{}), make(chan struct{})
 	holds := func(string) *guardfs.Fault {

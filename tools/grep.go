@@ -403,15 +403,6 @@ func (p grepPage) around() (offset, limit int) {
 	return p.offset - 1, p.limit + 2
 }
 
-// part takes the page out of the rows that around asked for.
-func (p grepPage) part(rows []grep.Row) (before, rest []grep.Row) {
-	if p.offset > 0 {
-		k := min(1, len(rows))
-		return rows[:k], rows[k:]
-	}
-	return nil, rows
-}
-
 func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
@@ -454,7 +445,8 @@ func (g *Grep) end(p grepPage, found, all int) {
 // the page could have had.
 func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 	g.context = q.Before > 0 || q.After > 0
-	before, rows := p.part(rows)
+	before := rows[:min(1, p.offset, len(rows))] // the row before the page
+	rows = rows[len(before):]
 	found = min(len(rows), p.limit)
 	g.shown = fitting(found, maxAnswer, g.rowCost(rows, q))
 	g.shown = fitting(g.shown, p.most, func(i int) int {
@@ -613,7 +605,7 @@ func (r *Refusal) fill(a *about, suggest string) {
 		}
 		r.Hint = refusal.Sentence(fmt.Sprintf("%s `%s`%s (%s)", as, found.Text, flagged(*found), hits))
 	case suggest == "":
-	case suggest == regexp.QuoteMeta(value(&sent.Pattern)):
+	case suggest == regexp.QuoteMeta(sent.Pattern):
 		r.Hint = "For the literal text use `" + suggest + "`; a quick search does not find it."
 	default:
 		r.Hint = "Did you mean `" + suggest + "`? A quick search does not find that."

@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,7 +147,7 @@ func TestIdleRulesAreWarned(t *testing.T) {
 	}
 }
 
-// TestOurNames: what is ours is off limits under each name that leads to it, so that no link on the way can be put elsewhere.
+// TestOurNames: a file of ours is off limits under each name that leads to it, so that no link on the way can be put elsewhere.
 func TestOurNames(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -204,13 +205,10 @@ func TestReadOnlyByNames(t *testing.T) {
 	}
 	for _, c := range []struct{ allow, deny, want string }{
 		{"", "", all},
-		{"*", "", all},
 		{"", "Write Edit MultiEdit", reads},
-		{"*", "Write Edit MultiEdit", reads},
 		{"", "Write Edit* Multi*", reads},
 		{"", "Write Multi* checkpoint*", without("Write MultiEdit checkpoints_list checkpoint_diff checkpoint_restore")},
 		{"", "Write Edit MultiEdit NotebookEdit checkpoint_restore", reads},
-		{"Read Glob Grep exec", "", "Read Glob Grep"},
 		{"", "Edit", without("Edit NotebookEdit")},
 		{"", "Write MultiEdit", without("Write MultiEdit")},
 		{"Read NotebookEdit", "", "Read NotebookEdit"},
@@ -225,9 +223,7 @@ func TestReadOnlyByNames(t *testing.T) {
 		cfg := config.Default()
 		cfg.Tools.Policy = config.Policy{Allow: strings.Fields(c.allow), Deny: strings.Fields(c.deny)}
 		s, err := tools.Open(cfg, tools.Options{DataDir: t.TempDir()})
-		if err != nil {
-			t.Fatalf("allow %q deny %q: %v", c.allow, c.deny, err)
-		}
+		must(t, err)
 		t.Cleanup(func() { s.Close() })
 		var listed []string
 		for _, d := range s.Definitions() {
@@ -300,7 +296,7 @@ func TestDefinitionsAreClosedAndSmall(t *testing.T) {
 	t.Logf("%d bytes for %d tools", len(whole), len(all))
 }
 
-// The schemas of answers refuse what is not so, and every kind has a golden call. That real answers
+// The schemas of answers refuse wrong answers, and every kind has a golden call. That real answers
 // fit them is seen where these calls go over MCP.
 func TestSchemasOfAnswers(t *testing.T) {
 	schemas := map[string]*jsonschema.Resolved{}
@@ -335,18 +331,14 @@ func TestSchemasOfAnswers(t *testing.T) {
 			return err
 		}
 		for _, f := range ar.Files {
-			switch f.Name {
-			case "want":
-				dec := json.NewDecoder(strings.NewReader(string(f.Data)))
-				for dec.More() {
-					var p map[string]any
-					if err := dec.Decode(&p); err != nil {
-						t.Errorf("%s: %v", path, err)
-						break
-					}
-					kind, _ := p["kind"].(string)
-					kinds[kind] = true
+			dec := json.NewDecoder(bytes.NewReader(f.Data))
+			for f.Name == "want" && dec.More() {
+				var p struct{ Kind string }
+				if err := dec.Decode(&p); err != nil {
+					t.Errorf("%s: %v", path, err)
+					break
 				}
+				kinds[p.Kind] = true
 			}
 		}
 		return nil

@@ -337,8 +337,7 @@ func clip(s string, most int) string {
 	}
 	cut := strings.LastIndexByte(s[:most], '\n') + 1
 	if cut == 0 { // one long line
-		for cut = most; cut > 0 && !utf8.RuneStart(s[cut]); cut-- {
-		}
+		cut = len(whole(s, most))
 	}
 	return fmt.Sprintf("%s… %d more bytes\n", s[:cut], len(s)-cut)
 }
@@ -358,9 +357,12 @@ func size(n int64) string {
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }
 
-// quotePath is quote of a path, and quoteShort where nothing can have it.
+// quotePath is quote of a path, quoteShort where no file can have it, and "" for none.
 func quotePath(p string) string {
-	if len(p) > guardfs.MaxPath {
+	switch {
+	case p == "":
+		return ""
+	case len(p) > guardfs.MaxPath:
 		return quoteShort(p)
 	}
 	return quote(p)
@@ -372,11 +374,15 @@ func quoteShort(s string) string {
 	if len(s) <= most {
 		return quote(s)
 	}
-	cut := most
-	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
+	return fmt.Sprintf("%s… (%d bytes)", quote(whole(s, most)), len(s))
+}
+
+// whole gives the characters of s that end within its first most bytes, which are fewer than all.
+func whole(s string, most int) string {
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
 	}
-	return fmt.Sprintf("%s… (%d bytes)", quote(s[:cut]), len(s))
+	return s[:most]
 }
 
 // NextCall is a tool call ready to be sent.

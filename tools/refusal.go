@@ -172,7 +172,7 @@ func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.R
 
 // tell fills in the words of the table.
 func (a *about) tell(r *Refusal) {
-	r.voice = refusal.Voice{Path: quoted(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit",
+	r.voice = refusal.Voice{Path: quotePath(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit",
 		Names: func(name string) string {
 			if name != "line" && slices.Contains(refusal.Names, name) {
 				return name
@@ -181,13 +181,6 @@ func (a *about) tell(r *Refusal) {
 		}}
 	told := refusal.Tell(a.Refusal, r.voice)
 	r.Message, r.Hint, r.table = told.Says, told.Hint, told.Hint
-}
-
-func quoted(path string) string {
-	if path == "" {
-		return ""
-	}
-	return quotePath(path)
 }
 
 // moments tell the state of the call for the words of the table: see refusal.Voice.Now.

@@ -285,15 +285,13 @@ func TestPagesFitTheCaller(t *testing.T) {
 	}
 }
 
-// TestNothingFound: a search without a hit says which other reading has one, and next finds it.
+// TestNothingFound: a search without a hit says which other reading has one, and next finds it. The readings are those of package alternatives.
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
 	s, root := suite(t, nil, tools.Options{})
 	write(t, root+"/Makefile", "\t$(INSTALL) x\nfoo bar\n")
 	write(t, root+"/src/a.py", "def count():\n    return issue.count()\nclass Big:\n    pass\n")
 	write(t, root+"/src/b.go", "func Parse(x int) {}\nvar y = a?.b\n")
-	write(t, root+"/src/[id].ts", "alpha\nbeta ${issue.expected}\n")
-	write(t, root+"/src/UP.PYX", "x\n")
 	write(t, root+"/.gitignore", "out/\n")
 	write(t, root+"/out/gen/made.txt", "generated_only\n")
 	for _, c := range []struct {
@@ -302,57 +300,33 @@ func TestNothingFound(t *testing.T) {
 		next map[string]any // what differs; nil: nothing is offered
 	}{
 		{"Grep", map[string]any{"pattern": "$(INSTALL)"}, map[string]any{"pattern": `\$\(INSTALL\)`}},
-		{"Grep", map[string]any{"pattern": "${issue.expected}"}, map[string]any{"pattern": `\$\{issue\.expected\}`}},
 		{"Grep", map[string]any{"pattern": `nope\|Parse`}, map[string]any{"pattern": "nope|Parse"}},
-		{"Grep", map[string]any{"pattern": "/Par.e/"}, map[string]any{"pattern": "Par.e"}},
-		{"Grep", map[string]any{"pattern": `"Parse"`}, map[string]any{"pattern": "Parse"}},
 		{"Grep", map[string]any{"pattern": "-i parse"}, map[string]any{"pattern": "parse", "-i": true}},
-		{"Grep", map[string]any{"pattern": `count\\(\\)`}, map[string]any{"pattern": `count\(\)`}},
 		{"Grep", map[string]any{"pattern": `Big:[\s\S]*pass`}, map[string]any{"multiline": true}},
 		{"Grep", map[string]any{"pattern": "PARSE"}, map[string]any{"-i": true}},
-		{"Grep", map[string]any{"pattern": "foo  bar"}, map[string]any{"pattern": `foo\s+bar`}},
 		{"Grep", map[string]any{"pattern": "Parse", "glob": "*.(py|go)"}, map[string]any{"glob": "*.{py,go}"}},
-		{"Grep", map[string]any{"pattern": "Parse", "glob": `**\*.go`}, map[string]any{"glob": "**/*.go"}},
-		{"Grep", map[string]any{"pattern": "Parse", "glob": ".go"}, map[string]any{"glob": "*.go"}},
-		{"Grep", map[string]any{"pattern": "alpha", "glob": "src/[id].ts"}, map[string]any{"glob": `src/\[id\].ts`}},
 		{"Grep", map[string]any{"pattern": "generated_only"}, map[string]any{"path": "$/out/gen"}},
 		{"Grep", map[string]any{"pattern": "stands_nowhere"}, nil},
 		{"Grep", map[string]any{"pattern": "stands(nowhere)"}, nil},
 		{"Grep", map[string]any{"pattern": "?.b"}, map[string]any{"pattern": `\?\.b`}},
 		{"Glob", map[string]any{"pattern": "*.(py|go)"}, map[string]any{"pattern": "*.{py,go}"}},
-		{"Glob", map[string]any{"pattern": `src\*.py`}, map[string]any{"pattern": "src/*.py"}},
-		{"Glob", map[string]any{"pattern": "*.pyx"}, map[string]any{"pattern": "*.[pP][yY][xX]"}},
-		{"Glob", map[string]any{"pattern": ".py"}, map[string]any{"pattern": "*.py"}},
-		{"Glob", map[string]any{"pattern": "src/[id].ts"}, map[string]any{"pattern": `src/\[id\].ts`}},
-		{"Glob", map[string]any{"pattern": "made.txt"}, map[string]any{"path": "$/out/gen"}},
-		{"Glob", map[string]any{"pattern": "src"}, map[string]any{"pattern": "src/**"}},
-		{"Glob", map[string]any{"pattern": `.*\.py$`}, map[string]any{"pattern": "*.py"}},
 		{"Glob", map[string]any{"pattern": "*.py *.go"}, map[string]any{"pattern": "*.py,*.go"}},
-		{"Glob", map[string]any{"pattern": "**/ *.py"}, map[string]any{"pattern": "**/*.py"}},
+		{"Glob", map[string]any{"pattern": "made.txt"}, map[string]any{"path": "$/out/gen"}},
 		{"Glob", map[string]any{"pattern": "*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "docs/*.go"}, nil}, // what is elsewhere was not asked for
 	} {
 		got := payloadMap(t, call(t, s, c.tool, c.args))
 		next, _ := got["next"].(map[string]any)
-		for try := 0; c.next != nil && next == nil && try < 20; try++ { // a moment is short on a busy machine
-			got = payloadMap(t, call(t, s, c.tool, c.args))
-			next, _ = got["next"].(map[string]any)
-		}
 		if c.next == nil {
 			if next != nil || got["note"] != nil {
 				t.Errorf("%s %v: offered %v, %v", c.tool, c.args, next, got["note"])
 			}
 			continue
 		}
-		want := map[string]any{}
-		for k, v := range c.args {
-			want[k] = v
-		}
+		want := maps.Clone(c.args)
 		for k, v := range c.next {
-			if want[k] = v; v == nil {
-				delete(want, k)
-			} else if text, ok := v.(string); ok {
-				want[k] = strings.ReplaceAll(text, "$/", root+"/")
+			if want[k] = v; k == "path" {
+				want[k] = strings.Replace(v.(string), "$", root, 1)
 			}
 		}
 		if next == nil || !same(next["args"], want) {
@@ -391,7 +365,7 @@ func same(a, b any) bool {
 	return string(x) == string(y)
 }
 
-// TestNothingDeniedIsFound: what is denied is in no other reading either.
+// TestNothingDeniedIsFound: a denied file is in no other reading either.
 func TestNothingDeniedIsFound(t *testing.T) {
 	t.Parallel()
 	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
@@ -421,21 +395,19 @@ func payloadMap(t *testing.T, p tools.Payload) map[string]any {
 // Where the deadline came first, the first line says so: nothing found is not nothing there.
 func TestNothingFoundBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
-	for want, p := range map[string]tools.Payload{
-		"No files found\n":                       nil,
-		"No files found before the deadline\n":   &tools.Glob{Partial: true},
-		"No matches found before the deadline\n": &tools.Grep{Mode: "content", Partial: true},
+	const more = " found before the deadline\n[the deadline came first: there may be more"
+	for _, c := range []struct {
+		p    tools.Payload
+		want string
+	}{
+		{&tools.Grep{Mode: "files_with_matches"}, "No files found"},
+		{&tools.Glob{Partial: true}, "No files" + more},
+		{&tools.Grep{Mode: "files_with_matches", Partial: true}, "No files" + more},
+		{&tools.Grep{Mode: "count", Partial: true}, "No matches" + more},
+		{&tools.Grep{Mode: "content", Partial: true}, "No matches" + more},
 	} {
-		if p == nil {
-			p = &tools.Grep{Mode: "files_with_matches"}
-		}
-		if got := p.Text() + "\n"; !strings.HasPrefix(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	for _, mode := range []string{"files_with_matches", "count"} {
-		if got := (&tools.Grep{Mode: mode, Partial: true}).Text(); !strings.Contains(got, " found before the deadline\n[the deadline came first: there may be more") {
-			t.Errorf("%s: %q", mode, got)
+		if got := c.p.Text(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

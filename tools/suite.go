@@ -374,11 +374,14 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 	c, tool := engine.NewCall(in, "tools", in.Tool), row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
-		var follows []string
+		var follows, names []string
 		if tool != nil {
 			follows = tool.Follows
 		}
-		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
+		for _, d := range s.Definitions() {
+			names = append(names, d.Name)
+		}
+		return nil, s.engine.Unknown(ctx, c, in, follows, &UnknownToolError{Tool: in.Tool, Nearest: args.Nearest(in.Tool, names)})
 	}
 	limit := s.engine.TimeFor(tool.Changes, in.Tier)
 	if tool.OwnTime {
@@ -447,14 +450,6 @@ func row(name string) *toolRow {
 		}
 	}
 	return nil
-}
-
-func (s *Suite) unknown(name string) *UnknownToolError {
-	var names []string
-	for _, d := range s.Definitions() {
-		names = append(names, d.Name)
-	}
-	return &UnknownToolError{Tool: name, Nearest: args.Nearest(name, names)}
 }
 
 // Undo takes back the last change of the session that as names: checkpoint_restore with the id "undo". Use Do for its

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +20,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/approval"
-	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/hook"
@@ -165,7 +163,10 @@ func mustEncode(t testing.TB, p tools.Payload) string {
 }
 
 func TestBrokenApproverIsNoApproval(t *testing.T) {
-	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: broken{}})
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: tools.ApproverFunc(func(context.Context, tools.Question) (tools.Answer, error) {
+			return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
+		})})
 	raw := json.RawMessage(`{"file_path":"` + root + `/a","content":"x"}`)
 	if p, err := s.Call(context.Background(), tools.Call{Tool: "Write", Args: raw}); err == nil && !tools.Refused(p) {
 		t.Fatalf("an approver that fails let the change through: %v", p)
@@ -173,12 +174,6 @@ func TestBrokenApproverIsNoApproval(t *testing.T) {
 	if _, err := os.Stat(root + "/a"); err == nil {
 		t.Fatal("the file was written")
 	}
-}
-
-type broken struct{}
-
-func (broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
-	return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
 }
 
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
@@ -191,20 +186,12 @@ func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	link := filepath.Join(root, "link")
 	must(t, os.Symlink(data, link))
 	for _, dir := range []string{data, link, strings.ToUpper(data[:1]) + data[1:] + "/../data"} {
-		for _, c := range []struct {
-			tool string
-			args map[string]any
-		}{
-			{"Read", map[string]any{"file_path": dir + "/audit"}},
-			{"Read", map[string]any{"file_path": dir + "/nothing"}},
-			{"Write", map[string]any{"file_path": dir + "/x", "content": "x"}},
-			{"Edit", map[string]any{"file_path": dir + "/x", "old_string": "", "new_string": "x"}},
-			{"MultiEdit", map[string]any{"file_path": dir + "/x", "edits": []any{map[string]any{"old_string": "", "new_string": "x"}}}},
-			{"Glob", map[string]any{"pattern": "**", "path": dir}},
-			{"Grep", map[string]any{"pattern": "x", "path": dir}},
-		} {
-			if p := call(t, s, c.tool, c.args); p.Kind() != tools.KindPathDenied {
-				t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
+		for _, name := range []string{"", "/audit", "/nothing"} {
+			for _, tool := range pathTools {
+				p := call(t, s, tool.Name, tool.Args(dir+name, false))
+				if k := p.Kind(); k != tools.KindPathDenied && !(dir+name == link && k == tools.KindSymlinkRefused) {
+					t.Errorf("%s %s: %s", tool.Name, dir+name, mustEncode(t, p))
+				}
 			}
 		}
 	}
@@ -264,20 +251,14 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 		t.Error("an unknown tool answered")
 	}
 	s.Close()
-	var lines []map[string]any
+	var got []string
 	for line := range strings.Lines(records(t, filepath.Join(filepath.Dir(root), "data"))) {
-		var one map[string]any
-		if err := json.Unmarshal([]byte(line), &one); err == nil {
-			lines = append(lines, one)
+		var one struct{ Phase, Dialect, Tool, Outcome string }
+		if err := json.Unmarshal([]byte(line), &one); err == nil && one.Phase != "" {
+			got = append(got, one.Phase+" "+one.Dialect+"."+one.Tool+" "+one.Outcome)
 		}
 		if strings.Contains(line, "needle-content") {
 			t.Errorf("content in the audit log: %s", line)
-		}
-	}
-	var got []string
-	for _, l := range lines {
-		if l["phase"] != nil {
-			got = append(got, strings.Join([]string{l["phase"].(string), l["dialect"].(string) + "." + l["tool"].(string), str(l["outcome"])}, " "))
 		}
 	}
 	want := "outcome operator.start ok,outcome tools.Read ok,outcome tools.Read path_denied,intent tools.Edit ,outcome tools.Edit ok," +
@@ -285,11 +266,6 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 	if strings.Join(got, ",") != want {
 		t.Errorf("the record says\n%s, want\n%s", strings.Join(got, ","), want)
 	}
-}
-
-func str(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 func TestNoAuditNoChange(t *testing.T) {
@@ -326,24 +302,11 @@ func TestNamesOfHistoryAreBounded(t *testing.T) {
 	}
 }
 
-func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
-	t.Helper()
-	s, root := suite(t, func(fs *config.FS) {
-		fs.WorkspaceRoot, fs.RequireApproval, fs.CheckpointBeforeMutation = "", ask != nil, true
-	}, tools.Options{Approver: ask})
-	return s, write(t, root+"/a.txt", "one\ntwo\n")
-}
-
 func TestDo(t *testing.T) {
 	t.Parallel()
-	s, file := hosted(t, nil)
+	s, root := suite(t, func(fs *config.FS) { fs.WorkspaceRoot, fs.CheckpointBeforeMutation = "", true }, tools.Options{})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, as := context.Background(), tools.Call{Session: "s1"}
-	is := func(want string) {
-		t.Helper()
-		if got, _ := os.ReadFile(file); string(got) != want {
-			t.Errorf("the file is %q, want %q", got, want)
-		}
-	}
 	read, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: file}, as)
 	if err != nil || !strings.Contains(read.Text(), "one") {
 		t.Fatal(read, err)
@@ -353,15 +316,13 @@ func TestDo(t *testing.T) {
 	if err != nil || done.Replacements != 1 || len(done.Patch) != 1 || done.Patch[0].NewStart != 2 {
 		t.Fatal(done, err)
 	}
-	is("one\n2\n")
-	if _, err = s.Undo(ctx, as); err != nil {
-		t.Fatal(err)
-	}
-	is("one\ntwo\n")
-	if _, err = s.Redo(ctx, as); err != nil {
-		t.Fatal(err)
-	}
-	is("one\n2\n")
+	has(t, file, "one\n2\n")
+	_, err = s.Undo(ctx, as)
+	must(t, err)
+	has(t, file, "one\ntwo\n")
+	_, err = s.Redo(ctx, as)
+	must(t, err)
+	has(t, file, "one\n2\n")
 
 	_, err = tools.Do[*tools.Edit](ctx, s, edit, as)
 	if no, ok := errors.AsType[*tools.Refusal](err); !ok || no.Kind() != tools.KindNoMatch {
@@ -397,11 +358,13 @@ func TestEveryToolHasTypedArguments(t *testing.T) {
 func TestCancelledIsToldAsOne(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
-	s, file := hosted(t, tools.ApproverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
-		close(asked)
-		<-ctx.Done()
-		return tools.Answer{Reason: "the call was cancelled"}, nil
-	}))
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: tools.ApproverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+			close(asked)
+			<-ctx.Done()
+			return tools.Answer{Reason: "the call was cancelled"}, nil
+		})})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	if _, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: file}, tools.Call{}); err != nil {
 		t.Fatal(err)
@@ -411,9 +374,7 @@ func TestCancelledIsToldAsOne(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || p != nil {
 		t.Errorf("while it asked: %v, %v", p, err)
 	}
-	if got, _ := os.ReadFile(file); string(got) != "one\ntwo\n" {
-		t.Errorf("a cancelled call left %q", got)
-	}
+	has(t, file, "one\ntwo\n")
 	if _, err = tools.Do[*tools.Grep](ctx, s, tools.GrepArgs{Pattern: "o", Path: new(filepath.Dir(file))}, tools.Call{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("before it began: %v", err)
 	}
@@ -431,22 +392,13 @@ func TestUpkeep(t *testing.T) {
 	if _, err := tools.Do[*tools.Write](ctx, s, tools.WriteArgs{FilePath: filepath.Dir(file) + "/new", Content: "x"}, as); err != nil {
 		t.Fatal(err)
 	}
-	all := checkpoint.Scope{AllSessions: true}
-	var id checkpoint.ID
-	must := func(name string, do func(context.Context, *checkpoint.DB) error) {
-		t.Helper()
-		if err := s.Upkeep(ctx, name, do); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must("pin", func(ctx context.Context, db *checkpoint.DB) error {
+	must(t, s.Upkeep(ctx, "pin", func(ctx context.Context, db *checkpoint.DB) error {
 		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true})
 		if err == nil {
-			id = page.Checkpoints[0].ID
-			err = db.Pin(ctx, id, all)
+			err = db.Pin(ctx, page.Checkpoints[0].ID, checkpoint.Scope{AllSessions: true})
 		}
 		return err
-	})
+	}))
 	if _, err := s.Undo(ctx, as); err != nil { // the new file, which the store does not hold, goes to the trash
 		t.Fatal(err)
 	}
@@ -455,13 +407,11 @@ func TestUpkeep(t *testing.T) {
 		trash, err = db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
 		return err
 	}
-	if must("look", look); len(trash.Entries) != 1 {
+	if must(t, s.Upkeep(ctx, "look", look)); len(trash.Entries) != 1 {
 		t.Fatalf("in the trash: %v", trash.Entries)
 	}
-	if err := s.EmptyTrash(ctx, trash.Entries); err != nil {
-		t.Fatal(err)
-	}
-	if must("look", look); len(trash.Entries) != 0 {
+	must(t, s.EmptyTrash(ctx, trash.Entries))
+	if must(t, s.Upkeep(ctx, "look", look)); len(trash.Entries) != 0 {
 		t.Errorf("still in the trash: %v", trash.Entries)
 	}
 	if err := s.Upkeep(ctx, "fail", func(context.Context, *checkpoint.DB) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
@@ -490,14 +440,6 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// counts approves everything and counts how often it was asked.
-type counts struct{ asked *int }
-
-func (c counts) Ask(context.Context, approval.Question) (approval.Answer, error) {
-	*c.asked++
-	return approval.Answer{Decision: approval.Approved}, nil
-}
-
 // A tier adds to what the configuration asks for, and takes nothing from it.
 func TestTiers(t *testing.T) {
 	for _, c := range []struct {
@@ -522,8 +464,11 @@ func TestTiers(t *testing.T) {
 	} {
 		asked, log := 0, bytes.Buffer{}
 		s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = c.required }, tools.Options{
-			Approver: counts{&asked},
-			Logger:   slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Approver: asker(func(tools.Question) tools.Answer {
+				asked++
+				return tools.Answer{Decision: tools.Approved}
+			}),
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		write(t, root+"/f", "one\n")
 		kind := func(tool string, args map[string]any) string {
@@ -540,63 +485,6 @@ func TestTiers(t *testing.T) {
 		if wrote != c.write || read != c.read || asked != c.asked || warned != c.warned {
 			t.Errorf("%+v: write %q, read %q, asked %d times, warned %t", c, wrote, read, asked, warned)
 		}
-	}
-}
-
-// With the queue as approver a change waits until it is approved elsewhere; what changed meanwhile is stale; and no tool reaches
-// the questions and answers.
-func TestQueueApproves(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	q := queue.Open(filepath.Join(data, "approvals"))
-	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval, fs.AllowPaths = true, nil }, tools.Options{Approver: q, DataDir: data})
-	f := write(t, root+"/a\u202etxt", "one\n")
-	answer := func(edit func(), d approval.Decision, reason string) tools.Payload {
-		t.Helper()
-		answered := make(chan tools.Payload)
-		go func() {
-			answered <- call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "two"})
-		}()
-		var list []queue.Entry
-		for len(list) == 0 {
-			time.Sleep(time.Millisecond)
-			var err error
-			if list, err = q.List(false); err != nil {
-				t.Error(err)
-				break
-			}
-		}
-		shown, err := q.Get(list[0].ID)
-		if err != nil {
-			t.Error(err)
-		}
-		if card := approval.Card(shown.Question, 100); strings.Contains(card, "\u202e") || !strings.Contains(card, `a\u{202e}txt`) ||
-			!strings.Contains(card, "+two") {
-			t.Errorf("%q", card)
-		}
-		p := call(t, s, "Read", map[string]any{"file_path": filepath.Join(data, "approvals", list[0].ID+".question")})
-		if p.Kind() != tools.KindPathDenied {
-			t.Errorf("a tool reads the question: %s", p.Text())
-		}
-		edit()
-		if err := q.Saw(list[0].ID, queue.By{Name: "ann"}); err != nil {
-			t.Error(err)
-		}
-		if _, err := q.Answer(list[0].ID, d, queue.By{Name: "ann"}, reason); err != nil {
-			t.Error(err)
-		}
-		return <-answered
-	}
-	p := answer(func() {}, approval.Denied, "not that file")
-	if p.Kind() != tools.KindApprovalDenied || !strings.Contains(p.Text(), "not that file") || content(t, f) != "one\n" {
-		t.Errorf("%s %s", p.Kind(), p.Text())
-	}
-	p = answer(func() { os.WriteFile(f, []byte("one\nforeign\n"), 0o600) }, approval.Approved, "")
-	if p.Kind() != tools.KindApprovalStale || content(t, f) != "one\nforeign\n" {
-		t.Errorf("%s %s", p.Kind(), p.Text())
-	}
-	p = answer(func() {}, approval.Approved, "")
-	if p.Kind() != "edit" || content(t, f) != "two\nforeign\n" {
-		t.Errorf("%s %s", p.Kind(), p.Text())
 	}
 }
 
@@ -632,57 +520,49 @@ func TestCallsCountTheirFiles(t *testing.T) {
 	}
 }
 
-// script is a hook of every event that does what it is told.
+// A deed of a hook works on the arguments or the result of a call.
+type deed = func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
+
+// modifies has a hook put data in the place of the payload.
+func modifies(data string) deed {
+	return func(context.Context, json.RawMessage) (hook.Decision, error) {
+		return hook.Decision{Modify: json.RawMessage(data)}, nil
+	}
+}
+
+// script is a hook of every event that does as it is told. It records the calls that it saw. A hook that is too slow is left behind, and writes
+// while the test reads.
 type script struct {
-	do   func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
-	seen *sightings
+	do   deed
+	mu   sync.Mutex
+	seen []string
 }
 
-// sightings records the calls that hooks saw. A hook that is too slow is left behind, and writes while the test reads.
-type sightings struct {
-	mu  sync.Mutex
-	all []string
-}
+func (*script) Name() string { return "script" }
 
-func (s *sightings) get() []string {
+func (s *script) see(ctx context.Context, i hook.Info, payload json.RawMessage) (hook.Decision, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+	s.seen = append(s.seen, i.Event+" "+i.Tool+" "+i.CallID)
+	s.mu.Unlock()
+	return s.do(ctx, payload)
 }
 
-func (script) Name() string { return "script" }
-
-func (s script) see(i hook.Info) {
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
-	s.seen.all = append(s.seen.all, i.Event+" "+i.Tool+" "+i.CallID)
+func (s *script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
+	return s.see(ctx, p.Info, p.Arguments)
 }
 
-func (s script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
-	s.see(p.Info)
-	return s.do(ctx, p.Arguments)
-}
-
-func (s script) AfterToolCall(ctx context.Context, p hook.AfterToolCall) error {
-	s.see(p.Info)
-	_, err := s.do(ctx, p.Result)
+func (s *script) AfterToolCall(ctx context.Context, p hook.AfterToolCall) error {
+	_, err := s.see(ctx, p.Info, p.Result)
 	return err
 }
 
-func (s script) ToolResultPersist(ctx context.Context, p hook.ToolResultPersist) (hook.Decision, error) {
-	s.see(p.Info)
-	return s.do(ctx, p.Result)
+func (s *script) ToolResultPersist(ctx context.Context, p hook.ToolResultPersist) (hook.Decision, error) {
+	return s.see(ctx, p.Info, p.Result)
 }
 
-// Every hook × everything it can do, on a Write: what is answered, whether the file is written, and
-// what is on record.
+// Every hook × everything it can do, on a Write: the answer, the file, and the record.
 func TestHooks(t *testing.T) {
-	modify := func(data string) func(context.Context, json.RawMessage) (hook.Decision, error) {
-		return func(context.Context, json.RawMessage) (hook.Decision, error) {
-			return hook.Decision{Modify: json.RawMessage(data)}, nil
-		}
-	}
-	does := map[string]func(context.Context, json.RawMessage) (hook.Decision, error){
+	does := map[string]deed{
 		"continue": func(context.Context, json.RawMessage) (hook.Decision, error) { return hook.Decision{}, nil },
 		"block": func(context.Context, json.RawMessage) (hook.Decision, error) {
 			return hook.Decision{Block: true, Reason: "not\ntoday"}, nil
@@ -696,37 +576,37 @@ func TestHooks(t *testing.T) {
 			return hook.Decision{}, nil
 		},
 		"modify":    nil, // below
-		"no JSON":   modify(`{"content":`),
-		"no object": modify(`7`),
-		"unknown":   modify(`{"file_path":"/x","content":"x","sudo":true}`),
+		"no JSON":   modifies(`{"content":`),
+		"no object": modifies(`7`),
+		"unknown":   modifies(`{"file_path":"/x","content":"x","sudo":true}`),
 	}
 	type want struct {
 		kind, content string
 		noted         bool
 	}
-	failed, wrote := want{"policy_error", "", true}, want{"write", "sent", false}
-	held := want{"policy_error", "sent", true} // written, and the answer withheld
-	for event, table := range map[string]map[string]want{
-		hook.BeforeToolCallEvent: {
-			"continue": wrote, "block": {"permission_denied", "", true}, "fail": failed, "panic": failed, "slow": failed,
-			"modify": {"write", "changed", true}, "no JSON": failed, "no object": failed, "unknown": failed,
-		},
-		hook.AfterToolCallEvent: {
-			"continue": wrote, "block": wrote, "fail": {"write", "sent", true}, "panic": {"write", "sent", true},
-			"slow": {"write", "sent", true}, "modify": wrote, "no JSON": wrote, "no object": wrote, "unknown": wrote,
-		},
-		hook.ToolResultPersistEvent: {
-			"continue": wrote, "block": {"permission_denied", "sent", true}, "fail": held, "panic": held, "slow": held,
-			"modify": {"told", "sent", true}, "no JSON": held, "no object": held, "unknown": held,
-		},
+	wrote, noted := want{"write", "sent", false}, want{"write", "sent", true}
+	for event, c := range map[string]struct {
+		usual  want
+		others map[string]want
+	}{
+		hook.BeforeToolCallEvent: {want{"policy_error", "", true}, map[string]want{
+			"continue": wrote, "block": {"permission_denied", "", true}, "modify": {"write", "changed", true}}},
+		hook.AfterToolCallEvent: {wrote, map[string]want{"fail": noted, "panic": noted, "slow": noted}},
+		hook.ToolResultPersistEvent: {want{"policy_error", "sent", true}, map[string]want{ // written, and the answer withheld
+			"continue": wrote, "block": {"permission_denied", "sent", true}, "modify": {"told", "sent", true}}},
 	} {
-		for name, w := range table {
+		for name, do := range does {
 			for _, allow := range []bool{false, true} {
-				w := w
+				w, ok := c.others[name]
+				if !ok {
+					w = c.usual
+				}
+				if allow && w.kind == "policy_error" {
+					w = noted // it is passed over
+				}
 				t.Run(fmt.Sprintf("%s/%s/%t", event, name, allow), func(t *testing.T) {
 					t.Parallel()
-					var saw sightings
-					h := script{do: does[name], seen: &saw}
+					h := &script{do: do}
 					set := hook.Set{Timeout: time.Minute, Allow: allow}
 					if name == "slow" {
 						set.Timeout = 20 * time.Millisecond
@@ -739,33 +619,24 @@ func TestHooks(t *testing.T) {
 					default:
 						set.Persist = []hook.Persist{h}
 					}
-					var file string
-					if name == "modify" {
-						h.do = func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
-							changed := strings.Replace(string(p), `"sent"`, `"changed"`, 1)
-							if event == hook.ToolResultPersistEvent {
-								changed = `{"result":{"file_path":"` + file + `","kind":"told"}}`
-							}
-							return hook.Decision{Modify: json.RawMessage(changed)}, nil
-						}
-						set.Before, set.After, set.Persist = again(set.Before, h), again(set.After, h), again(set.Persist, h)
-					}
 					s, root := suite(t, nil, tools.Options{Hooks: set})
-					file = filepath.Join(root, "new")
+					file := filepath.Join(root, "new")
+					if name == "modify" {
+						h.do = modifies(`{"file_path":"` + file + `","content":"changed"}`)
+						if event == hook.ToolResultPersistEvent {
+							h.do = modifies(`{"result":{"file_path":"` + file + `","kind":"told"}}`)
+						}
+					}
 					p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"})
 					got, _ := os.ReadFile(file)
-					if passedOver := allow && w.kind == "policy_error"; passedOver {
-						w = want{"write", "sent", true}
-					}
 					r := lastRecord(t, root)
-					if p.Kind() != w.kind || string(got) != w.content || (r["hooks"] != nil) != w.noted {
-						t.Errorf("%s, wrote %q, noted %v; want %+v", p.Text(), got, r["hooks"], w)
+					if p.Kind() != w.kind || string(got) != w.content || (r["hooks"] != nil) != w.noted || (r["outcome"] == "ok") != (w.content != "") {
+						t.Errorf("%s, wrote %q, noted %v, on record as %v; want %+v", p.Text(), got, r["hooks"], r["outcome"], w)
 					}
-					if (r["outcome"] == "ok") != (w.content != "") {
-						t.Errorf("the record's outcome is %v", r["outcome"])
-					}
-					if seen := saw.get(); len(seen) != 1 || seen[0] != event+" Write "+r["call"].(string) {
-						t.Errorf("the hook saw %q; the call is %v", seen, r["call"])
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					if len(h.seen) != 1 || h.seen[0] != event+" Write "+r["call"].(string) {
+						t.Errorf("the hook saw %q; the call is %v", h.seen, r["call"])
 					}
 				})
 			}
@@ -773,22 +644,13 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// again is hooks with h for each of them.
-func again[H any](hooks []H, h any) (out []H) {
-	for range hooks {
-		out = append(out, h.(H))
-	}
-	return out
-}
-
 // TestHooksInTheirOrder: a hook sees the changes of the one before it, and a changed image is no image any more.
 func TestHooksInTheirOrder(t *testing.T) {
-	var saw sightings
 	var read string
-	changes := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	changes := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		return hook.Decision{Modify: json.RawMessage(strings.Replace(string(p), "secret", "public", 1))}, nil
 	}}
-	looks := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	looks := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		read = string(p)
 		return hook.Decision{}, nil
 	}}
@@ -799,8 +661,8 @@ func TestHooksInTheirOrder(t *testing.T) {
 		t.Errorf("answered %s; the second hook saw %s", p.Text(), read)
 	}
 	refused := call(t, s, "Read", map[string]any{"file_path": root + "/nothing"})
-	if seen := saw.get(); !tools.Refused(refused) || len(seen) != 4 {
-		t.Errorf("%s; seen %q", refused.Text(), seen)
+	if !tools.Refused(refused) || len(changes.seen) != 2 || len(looks.seen) != 2 {
+		t.Errorf("%s; seen %q, %q", refused.Text(), changes.seen, looks.seen)
 	}
 }
 
@@ -816,10 +678,10 @@ func TestHooksChangeInForm(t *testing.T) {
 	} {
 		var saw string
 		var file string
-		first := script{seen: new(sightings), do: func(context.Context, json.RawMessage) (hook.Decision, error) {
+		first := &script{do: func(context.Context, json.RawMessage) (hook.Decision, error) {
 			return hook.Decision{Modify: json.RawMessage(strings.ReplaceAll(c.changed, "FILE", file))}, nil
 		}}
-		second := script{seen: new(sightings), do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+		second := &script{do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 			saw = string(p)
 			return hook.Decision{}, nil
 		}}
@@ -1056,7 +918,7 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	}
 }
 
-// Calls that change something are in the log of changes too, with their intents; others are not, however they end. What a caller may have made
+// Calls that change something are in the log of changes too, with their intents; others are not, however they end. A path that a caller may have made
 // up is cut, and a true name is not.
 func TestRecordsOfChanges(t *testing.T) {
 	t.Parallel()
@@ -1100,7 +962,7 @@ func TestRecordsOfChanges(t *testing.T) {
 const root0 = "/nowhere/at/all"
 
 // The tree of the tests below: a caller may read what is in "mine" and "lent", and change what is in
-// "mine" and "drop". Whatever else there is has "night" in its name and its content.
+// "mine" and "drop". Everything else has "night" in its name and its content.
 const scopeTree = `
 mine/f = day
 mine/n.ipynb = day
@@ -1191,19 +1053,17 @@ func TestScopes(t *testing.T) {
 // A search finds what is in the scope, and counts no more, from above it too.
 func TestSearchesInAScope(t *testing.T) {
 	s, root, in := scoped(t)
-	{
-		if g := call(t, s, "Grep", map[string]any{"pattern": "day|night", "path": root}).(*tools.Grep); g.Total.Files != 9 {
-			t.Errorf("without a scope: %s", mustEncode(t, g))
+	if g := call(t, s, "Grep", map[string]any{"pattern": "day|night", "path": root}).(*tools.Grep); g.Total.Files != 9 {
+		t.Errorf("without a scope: %s", mustEncode(t, g))
+	}
+	for path, want := range map[string]int{"": 4, "/mine": 3, "/mine/sub": 1, "/lent": 1} {
+		g, ok := callWithin(t, s, in, "Grep", map[string]any{"pattern": "day|night", "path": root + path, "output_mode": "count"}).(*tools.Grep)
+		if !ok || g.Total.Files != want || g.Total.Matches != want || len(g.Counts) != want || strings.Contains(g.Text(), "night") {
+			t.Errorf("Grep %q: %s", path, mustEncode(t, g))
 		}
-		for path, want := range map[string]int{"": 4, "/mine": 3, "/mine/sub": 1, "/lent": 1} {
-			g, ok := callWithin(t, s, in, "Grep", map[string]any{"pattern": "day|night", "path": root + path, "output_mode": "count"}).(*tools.Grep)
-			if !ok || g.Total.Files != want || g.Total.Matches != want || len(g.Counts) != want || strings.Contains(g.Text(), "night") {
-				t.Errorf("Grep %q: %s", path, mustEncode(t, g))
-			}
-			f, ok := callWithin(t, s, in, "Glob", map[string]any{"pattern": "**", "path": root + path}).(*tools.Glob)
-			if !ok || f.Total != want || len(f.Paths) != want || strings.Contains(f.Text(), "night") {
-				t.Errorf("Glob %q: %s", path, mustEncode(t, f))
-			}
+		f, ok := callWithin(t, s, in, "Glob", map[string]any{"pattern": "**", "path": root + path}).(*tools.Glob)
+		if !ok || f.Total != want || len(f.Paths) != want || strings.Contains(f.Text(), "night") {
+			t.Errorf("Glob %q: %s", path, mustEncode(t, f))
 		}
 	}
 }
@@ -1413,7 +1273,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// TestForeignArguments: other agents' names are taken where the meaning is certain; what is not is
+// TestForeignArguments: other agents' names are taken where the meaning is certain; an uncertain one is
 // refused, all of it at once, with the call that was most likely meant, or with none.
 func TestForeignArguments(t *testing.T) {
 	t.Parallel()
@@ -1540,19 +1400,6 @@ func sameJSON(a, b string) bool {
 	one, _ := json.Marshal(x)
 	two, _ := json.Marshal(y)
 	return string(one) == string(two)
-}
-
-// FuzzUnderstand: whatever the arguments, reading them ends, and what is ours stays as it was sent.
-func FuzzUnderstand(f *testing.F) {
-	for _, raw := range []string{`{"file_path":"/a","old_string":"","new_string":"y"}`, `{"edits":[1]}`, `{"input":{}}`, `""`,
-		`{"view_range":[1,2],"end_line":3,"exclude":"{a"}`, `{"pattern":"[\\","case_sensitive":false,"word":true}`} {
-		f.Add(raw)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		for _, tool := range tools.Definitions() {
-			tools.Understand(tool.Name, raw)
-		}
-	})
 }
 
 func TestGoldenCalls(t *testing.T) {

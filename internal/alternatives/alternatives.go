@@ -158,40 +158,27 @@ func Fold(s string) string {
 // Similar picks up to three of names that are likely meant by name: equal when folded, the same stem with another
 // extension, a typo.
 func Similar(name string, names []string) []string {
-	type scored struct {
-		name  string
-		score int
-	}
-	var best []scored
+	scores := map[string]int{}
+	var best []string
 	folded := Fold(name)
 	stem := strings.TrimSuffix(folded, path.Ext(folded))
 	for _, n := range names {
 		f := Fold(n)
-		score := -1
 		switch {
 		case f == folded:
-			score = 0
+			scores[n] = 0
 		case len(f) < 128 && len(folded) < 128 &&
 			args.Distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + args.Distance(f, folded)
+			scores[n] = 1 + args.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
-			score = 40
-		}
-		if score < 0 {
+			scores[n] = 40
+		default:
 			continue
 		}
-		at := len(best)
-		for at > 0 && best[at-1].score > score {
-			at--
-		}
-		best = slices.Insert(best, at, scored{n, score})
-		best = best[:min(len(best), maxPaths)]
+		best = append(best, n)
 	}
-	var out []string
-	for _, b := range best {
-		out = append(out, b.name)
-	}
-	return out
+	slices.SortStableFunc(best, func(a, b string) int { return scores[a] - scores[b] })
+	return best[:min(len(best), maxPaths)]
 }
 
 // Paths are other readings of a path, likeliest first: absolute, clean, below root where they were
@@ -259,7 +246,8 @@ var (
 
 // unwrapped takes the wraps off a path, one after the other. Each stage is an alternative.
 func unwrapped(p, root string) (out []string) {
-	asked, stages := p, []string{firstLine(p)}
+	line, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(p), "\r", "\n"), "\n")
+	asked, stages := p, []string{strings.TrimSpace(line)}
 	for range 3 {
 		p = bare(stages[len(stages)-1])
 		named := label.ReplaceAllString(p, "$1")
@@ -283,14 +271,6 @@ func unwrapped(p, root string) (out []string) {
 		}
 	}
 	return out
-}
-
-func firstLine(p string) string {
-	p = strings.TrimSpace(p)
-	if i := strings.IndexAny(p, "\r\n"); i >= 0 {
-		return strings.TrimSpace(p[:i])
-	}
-	return p
 }
 
 // bare takes off blanks, quotes and signs of mention around a path.

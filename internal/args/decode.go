@@ -52,7 +52,7 @@ func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 // refusal holds the arguments that were most likely meant.
 func (s *Spec) Take(raw json.RawMessage) (in any, note string, err error) {
 	into := reflect.New(s.typ)
-	c := &call{spec: s, fields: s.fields, given: map[string]member{}}
+	c := &call{spec: s, fields: s.fields, given: map[string]member{}, outcome: &outcome{}}
 	if err := c.whole(bytes.TrimSpace(raw), into.Elem()); err != nil {
 		return into.Interface(), "", err
 	}
@@ -80,13 +80,13 @@ type call struct {
 	fields []field
 	at     string            // its name in messages: "" of a call, "edits[2]." of an item
 	given  map[string]member // by our name
-	outcome
+	*outcome
 
 	tool string // another one, that the arguments are for
 	last *int   // the last line to read
 }
 
-// outcome collects the notes and problems of a call.
+// outcome collects the notes and problems of a call and of all its items.
 type outcome struct {
 	taken, left, wrong, hints []string
 	lost                      bool // something that was said is in no argument
@@ -209,13 +209,8 @@ func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at stri
 	if err != nil {
 		return bad("send an object", "%s: %v", at, err)
 	}
-	in := &call{spec: c.spec, fields: f.items, at: at + ".", given: map[string]member{}}
+	in := &call{spec: c.spec, fields: f.items, at: at + ".", given: map[string]member{}, outcome: c.outcome}
 	in.object(all, into)
-	for _, t := range in.taken {
-		c.took("%s", t)
-	}
-	c.left, c.lost = append(c.left, in.left...), c.lost || in.lost
-	c.wrong, c.hints = append(c.wrong, in.wrong...), append(c.hints, in.hints...)
 	return nil
 }
 

@@ -76,94 +76,103 @@ func (r *Report) Warned() bool { return r.First.Body["warning"] != nil }
 // usualRoot is how long the root is in the figures, in bytes.
 const usualRoot = 31
 
-// play is the literal model: the call; after a refusal exactly next, or resend, or the Read and the
-// same call again. Who would have to think is left to judgement.
-func play(c Case, root string, open func(root string) (Server, error)) (*Report, error) {
-	if err := lay(root, c.Files); err != nil {
-		return nil, err
-	}
-	if c.As != nil {
-		if err := c.meant(root, open); err != nil {
-			return nil, err
-		}
-	}
-	s, err := open(root)
+// must ends the test where a case can't be played.
+func (c *Case) must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
-		return nil, err
+		t.Fatalf("%s, %s: %v", c.Category, c.Slip, err)
 	}
-	defer s.Close()
+}
+
+// call makes a call of a case, whose arguments may name the root.
+func (c *Case) call(t *testing.T, s Server, tool, root string, args map[string]any) Answer {
+	t.Helper()
+	a, err := s.Call(tool, placed(args, root).(map[string]any))
+	c.must(t, err)
+	return a
+}
+
+// open opens a server for a case, and reads what the session has read.
+func (c *Case) open(t *testing.T, root string, open func(root string) (Server, error)) Server {
+	t.Helper()
+	s, err := open(root)
+	c.must(t, err)
 	for _, f := range c.Read {
-		if _, err := s.Call("Read", map[string]any{"file_path": root + "/" + f}); err != nil {
-			return nil, err
-		}
+		c.call(t, s, "Read", root, map[string]any{"file_path": "{root}/" + f})
 	}
-	if err := lay(root, c.Outside); err != nil {
-		return nil, err
+	return s
+}
+
+// tree is the tree below root.
+func (c *Case) tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out, err := tree(root)
+	c.must(t, err)
+	return out
+}
+
+// play is the literal model: the call; after a refusal exactly next, or resend, or the Read and the
+// same call again. A case that takes thought is left to judgement.
+func play(t *testing.T, c Case, root string, open func(root string) (Server, error)) *Report {
+	t.Helper()
+	c.must(t, lay(root, c.Files))
+	if c.As != nil { // the call that was meant is made, and taken back
+		s := c.open(t, root, open)
+		c.call(t, s, c.Tool, root, c.As)
+		s.Close()
+		c.Want = c.tree(t, root)
+		c.must(t, lay(root, c.Files))
 	}
+	s := c.open(t, root, open)
+	defer s.Close()
+	c.must(t, lay(root, c.Outside))
 	before := maps.Clone(c.Files)
 	maps.Copy(before, c.Outside)
-	r := &Report{}
 	args := placed(c.Args, root).(map[string]any)
-	if r.First, err = s.Call(c.Tool, args); err != nil {
-		return nil, err
-	}
+	r := &Report{First: c.call(t, s, c.Tool, root, args)}
 	r.First.Bytes -= strings.Count(rendered(r.First.Body), root) * (len(root) - usualRoot)
-	if r.Got, err = tree(root); err != nil {
-		return nil, err
-	}
-	done := func(a Answer) (bool, error) {
+	r.Got = c.tree(t, root)
+	done := func(a Answer) bool {
 		if c.Right != nil {
 			right, err := s.Call(c.Tool, placed(c.Right, root).(map[string]any))
-			return err == nil && !a.Refused && sameAnswer(a, right), err
+			c.must(t, err)
+			return !a.Refused && sameAnswer(a, right)
 		}
 		want := maps.Clone(before)
 		maps.Copy(want, c.Want)
-		return !a.Refused && maps.Equal(r.Got, want), nil
-	}
-	ok, err := done(r.First)
-	if err != nil {
-		return nil, err
+		return !a.Refused && maps.Equal(r.Got, want)
 	}
 	switch {
 	case c.Contract && !r.First.Refused:
 		r.Outcome = AsSent
-		return r, nil
-	case ok && !c.Refuse:
+		return r
+	case done(r.First) && !c.Refuse:
 		r.Outcome = First
-		return r, nil
+		return r
 	case !r.First.Refused && c.Right == nil:
 		r.Outcome = c.faulty(r.Got, before)
-		return r, nil
+		return r
 	}
 	if !maps.Equal(r.Got, before) {
 		r.Outcome = Wrong // a refusal that changed something
-		return r, nil
+		return r
 	}
 	tool, next, again := nextOf(r.First, c.Tool, args)
 	if c.Refuse && r.First.Kind == "modified_since_read" {
-		next = nil // what to do with the file as it is now is for who thinks
+		next = nil // the file as it is now takes thought
 	}
 	if next == nil {
 		r.Outcome = c.judged(r.First)
-		return r, nil
+		return r
 	}
 	if again != nil {
-		if _, err := s.Call(tool, next); err != nil {
-			return nil, err
-		}
+		c.call(t, s, tool, root, next)
 		tool, next = c.Tool, again
 	}
-	if r.Second, err = s.Call(tool, next); err != nil {
-		return nil, err
-	}
-	if r.Got, err = tree(root); err != nil {
-		return nil, err
-	}
-	ok, err = done(r.Second)
+	r.Second = c.call(t, s, tool, root, next)
+	r.Got = c.tree(t, root)
 	switch {
-	case err != nil:
-		return nil, err
-	case ok && !c.Refuse:
+	case done(r.Second) && !c.Refuse:
 		r.Outcome = FollowUp
 	case c.Refuse && maps.Equal(r.Got, before), r.Second.Refused && again != nil:
 		r.Outcome = c.judged(r.Second)
@@ -174,31 +183,10 @@ func play(c Case, root string, open func(root string) (Server, error)) (*Report,
 	default:
 		r.Outcome = Misled
 	}
-	return r, nil
+	return r
 }
 
-// meant makes the call that was meant, notes what becomes of the tree, and takes it back.
-func (c *Case) meant(root string, open func(root string) (Server, error)) error {
-	s, err := open(root)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for _, f := range c.Read {
-		if _, err := s.Call("Read", map[string]any{"file_path": root + "/" + f}); err != nil {
-			return err
-		}
-	}
-	if _, err := s.Call(c.Tool, placed(c.As, root).(map[string]any)); err != nil {
-		return err
-	}
-	if c.Want, err = tree(root); err != nil {
-		return err
-	}
-	return lay(root, c.Files)
-}
-
-// nextOf is what the letter of a refusal asks for: a call, and the one after it where that is the
+// nextOf gives the call that the letter of a refusal asks for, and the one after it where that is the
 // same call again.
 func nextOf(a Answer, tool string, args map[string]any) (string, map[string]any, map[string]any) {
 	next, _ := a.Body["next"].(map[string]any)
@@ -222,7 +210,7 @@ func nextOf(a Answer, tool string, args map[string]any) (string, map[string]any,
 	return "", nil, nil
 }
 
-// judged says what a refusal is worth to who thinks.
+// judged gives the worth of a refusal to a caller that thinks.
 func (c Case) judged(a Answer) string {
 	if c.Refuse && a.Refused {
 		return Rightly
@@ -343,12 +331,8 @@ func run(t *testing.T, cases []Case, open func(root string) (Server, error)) []*
 		for _, e := range old {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(root, e.Name())))
 		}
-		if err == nil {
-			out[i], err = play(c, root, open)
-		}
-		if err != nil {
-			t.Fatalf("%s, %s (%d): %v", c.Category, c.Slip, i, err)
-		}
+		c.must(t, err)
+		out[i] = play(t, c, root, open)
 	}
 	return out
 }

@@ -265,7 +265,7 @@ func siblings(sources []source, each int) []Case {
 func TestBrokenIsWarnedOf(t *testing.T) {
 	sources := allSources(t)
 	warned := func(cases []Case) (n int) {
-		for i, r := range run(t, cases, openInside(t)) {
+		for i, r := range run(t, cases, openInside(t, "tolerant")) {
 			if r.Warned() {
 				n++
 			} else if cases[i].Contract {

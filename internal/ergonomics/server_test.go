@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,8 +28,8 @@ type inside struct {
 	session string
 }
 
-// openInside opens one suite for all cases that have the same root.
-func openInside(t *testing.T) func(root string) (Server, error) {
+// openInside opens one suite for all cases that have the same root, with edit_matching as given.
+func openInside(t *testing.T, matching string) func(root string) (Server, error) {
 	var s *tools.Suite
 	n := 0
 	return func(root string) (Server, error) {
@@ -40,7 +39,7 @@ func openInside(t *testing.T) func(root string) (Server, error) {
 		cfg := config.Default()
 		fs := &cfg.Tools.FS
 		fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-		fs.TrackReads, fs.MustReadBeforeWrite = true, true
+		fs.TrackReads, fs.MustReadBeforeWrite, fs.EditMatching = true, true, matching
 		var err error
 		if s, err = tools.Open(cfg, tools.Options{DataDir: filepath.Join(filepath.Dir(root), "data")}); err == nil {
 			t.Cleanup(func() { s.Close() })
@@ -68,35 +67,37 @@ func (s inside) Call(tool string, args map[string]any) (a Answer, err error) {
 
 func (inside) Close() {}
 
-// beside is a server of MCP in another process. names, where given, writes our calls as that server takes them.
-type beside struct {
-	*sdk.ClientSession
-	names func(tool string, args map[string]any) (string, map[string]any, bool)
-}
+// beside is the reference server of MCP for files, in another process, for all cases. It knows no reads and few arguments.
+type beside struct{ *sdk.ClientSession }
 
-func start(cmd *exec.Cmd, names func(string, map[string]any) (string, map[string]any, bool)) (*beside, error) {
-	client := sdk.NewClient(&sdk.Implementation{Name: "ergonomics", Version: "1"}, nil)
-	s, err := client.Connect(context.Background(), &sdk.CommandTransport{Command: cmd}, nil)
-	return &beside{s, names}, err
-}
-
-func (s *beside) Call(tool string, args map[string]any) (a Answer, err error) {
-	if s.names != nil {
-		var ok bool
-		if tool, args, ok = s.names(tool, args); !ok {
-			return Answer{Kind: "unsupported", Refused: true, Body: map[string]any{}}, nil
+func openBeside(t *testing.T, npx string) func(root string) (Server, error) {
+	var s *sdk.ClientSession
+	return func(root string) (_ Server, err error) {
+		if s == nil {
+			client := sdk.NewClient(&sdk.Implementation{Name: "ergonomics", Version: "1"}, nil)
+			cmd := exec.Command(npx, "-y", "@modelcontextprotocol/server-filesystem", root)
+			if s, err = client.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil); err == nil {
+				t.Cleanup(func() { s.Close() })
+			}
 		}
+		return beside{s}, err
+	}
+}
+
+func (s beside) Call(tool string, args map[string]any) (a Answer, err error) {
+	tool, args, ok := asFilesystem(tool, args)
+	if !ok {
+		return Answer{Kind: "unsupported", Refused: true, Body: map[string]any{}}, nil
 	}
 	r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return Answer{Refused: true, Text: len(wire.Message)}, nil
+	}
 	if err != nil {
-		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
-			return Answer{Refused: true, Text: len(wire.Message)}, nil
-		}
 		return a, err
 	}
 	a.Refused = r.IsError
 	a.Body, _ = r.StructuredContent.(map[string]any)
-	a.Kind, _ = a.Body["kind"].(string)
 	a.Bytes = len(rendered(a.Body))
 	if len(r.Content) > 0 {
 		if text, ok := r.Content[0].(*sdk.TextContent); ok {
@@ -107,46 +108,7 @@ func (s *beside) Call(tool string, args map[string]any) (a Answer, err error) {
 	return a, nil
 }
 
-func (s *beside) Close() { _ = s.ClientSession.Close() }
-
-// binary starts another build of moltis-fs.
-func binary(program string) func(root string) (Server, error) {
-	return func(root string) (Server, error) {
-		dir := filepath.Dir(root)
-		text := fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [%q]\nrequire_approval = false\n"+
-			"track_reads = true\nmust_read_before_write = true\n", root, root+"/**")
-		file := filepath.Join(dir, "moltis.toml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
-		if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
-			return nil, err
-		}
-		return start(exec.Command(program, "mcp", "--config", file, "--data-dir",
-			filepath.Join(dir, "data"), "--structured", "always"), nil)
-	}
-}
-
-// filesystem starts the reference server of MCP for files, once. It knows no reads and few
-// arguments.
-func filesystem(t *testing.T, program []string) func(root string) (Server, error) {
-	var s *beside
-	return func(root string) (Server, error) {
-		if s != nil {
-			return lasting{s}, nil
-		}
-		var err error
-		if s, err = start(exec.Command(program[0], append(program[1:], root)...), asFilesystem); err == nil {
-			t.Cleanup(s.Close)
-		}
-		return lasting{s}, err
-	}
-}
-
-// lasting is a server that outlives a case.
-type lasting struct{ *beside }
-
-func (lasting) Close() {}
+func (beside) Close() {}
 
 func asFilesystem(tool string, a map[string]any) (string, map[string]any, bool) {
 	one := func(m map[string]any) map[string]any {

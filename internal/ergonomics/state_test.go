@@ -173,7 +173,7 @@ func varied(category, name string, sources []source, each int, of func(intent, C
 // TestIntents: the edits as they are meant are done at once.
 func TestIntents(t *testing.T) {
 	cases := varied("", "as meant", allSources(t), 20, func(_ intent, c Case) (Case, bool) { return c, true })
-	for i, r := range run(t, cases, openInside(t)) {
+	for i, r := range run(t, cases, openInside(t, "tolerant")) {
 		if r.Outcome != First {
 			t.Errorf("%s: %s", rendered(cases[i].Args), r.Outcome)
 		}

@@ -46,8 +46,8 @@ var sample = map[reflect.Type]any{
 	reflect.TypeFor[error]():                    syscall.EIO,
 }
 
-// Each cause has a row of its own, each row a cause, and each {name} is a fact of that cause or one of the words that a dialect may give. What
-// speaks to a model of the people around it has words for those people too.
+// Each cause has a row of its own, each row a cause, and each {name} is a fact of that cause or one of the words that a dialect may give. A hint
+// that speaks to a model of the people around it has words for those people too.
 func TestEveryCauseHasARow(t *testing.T) {
 	people := regexp.MustCompile(`(?i)\b(the )?(user|operator)\b`)
 	for _, c := range engine.Causes {

@@ -35,7 +35,7 @@ import (
 // So "{Holder?}another call ({Holder}) holds it | another call holds it" says the first where the facts
 // have a Holder.
 type Row struct {
-	Says   string // what is so
+	Says   string // the fact
 	Hint   string // the next move of a model
 	Person string // the next move of a person at a terminal; "": as Hint, "-": none
 

@@ -14,10 +14,10 @@ type BufferState uint8
 
 const (
 	Saved    BufferState = iota // the same
-	Stale                       // what the disk had before: the editor has not loaded the file again
+	Stale                       // a text that the disk had before: the editor has not loaded the file again
 	Unsaved                     // a text of its own
 	Diverged                    // likewise, and the disk has become another since too
-	Damaged                     // of bytes that it can't read: what is written back would destroy them
+	Damaged                     // of bytes that it can't read: to write them back would destroy them
 )
 
 // most bounds the files that are remembered, and the earlier texts of each.
@@ -36,13 +36,13 @@ type textHash [sha256.Size]byte
 type bufferFile struct {
 	agreed, now  pair // when all was well, or was told; and at the last look
 	state        BufferState
-	disks, texts []textHash // what they had, the newest last
+	disks, texts []textHash // the earlier ones, the newest last
 }
 
 type pair struct{ disk, text textHash }
 
-// Look compares what the editor shows of a path with what is on the disk: raw, and that as text,
-// without a byte order mark. Nothing on the disk is no text.
+// Look compares shown, the editor's text of a path, with the disk: raw are its bytes, disk is their text without a byte order mark.
+// A file that is not there has no text.
 func (s *Buffers) Look(path, shown string, raw []byte, disk string) BufferState {
 	now := pair{keyOf(disk), keyOf(shown)}
 	damaged, same := Damage(shown, raw)
@@ -90,42 +90,39 @@ func Damage(shown string, raw []byte) (damaged, same bool) {
 	return true, lossy(shown) == lossy(string(raw))
 }
 
-// BufferState gives the state of a path at the last look.
-func (s *Buffers) State(path string) BufferState {
+// State gives the state of a path at the last look.
+func (s *Buffers) State(path string) (state BufferState) {
+	s.known(path, func(f *bufferFile) { state = f.state })
+	return state
+}
+
+// known calls do with a path that was looked at, and not for others.
+func (s *Buffers) known(path string, do func(f *bufferFile)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.files[path]; f != nil {
-		return f.state
+		do(f)
 	}
-	return Saved
 }
 
 // Told notes that the caller who works on a path knows the finding of the last look.
 func (s *Buffers) Told(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil && f.state == Diverged {
-		f.agreed, f.state = f.now, Unsaved
-	}
+	s.known(path, func(f *bufferFile) {
+		if f.state == Diverged {
+			f.agreed, f.state = f.now, Unsaved
+		}
+	})
 }
 
 // Gave says that the editor was given a text of a path: to find that on the disk is no surprise.
 func (s *Buffers) Gave(path, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil {
-		f.texts = remember(f.texts, keyOf(text))
-	}
+	s.known(path, func(f *bufferFile) { f.texts = remember(f.texts, keyOf(text)) })
 }
 
-// Changed says that the disk has another text of a path by now, and not from the editor: what that
-// shows until it loads the file again is behind.
+// Changed says that the disk has another text of a path by now, and not from the editor, which shows an older one until
+// it loads the file again.
 func (s *Buffers) Changed(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[path]; f != nil {
-		f.texts = nil
-	}
+	s.known(path, func(f *bufferFile) { f.texts = nil })
 }
 
 // Paths lists the paths with a text of their own at the last look, in order.

@@ -36,7 +36,7 @@ import (
 // A Key says whose history it is.
 type Key struct{ Principal, Session string }
 
-// Range is a run of whole lines, or of what else Unit says. It is 1-based, both ends included.
+// Range is a run of whole lines, or of the things that Unit names. It is 1-based, both ends included.
 type Range struct{ First, Last int }
 
 // Seen is the knowledge of a session about one object.
@@ -105,9 +105,7 @@ func Open(dir string) (*ReadLog, error) {
 			os.Remove(filepath.Join(dir, f.Name())) // losing it costs a second reading, no more
 		}
 	}
-	if err := expireContents(dir); err != nil {
-		return nil, fmt.Errorf("sweeping the read log: %w", err)
-	}
+	_, _ = removeContents(dir, contentTTL) // those that stay go later
 	return &ReadLog{dir: dir, sessions: map[Key]*journal{}}, nil
 }
 
@@ -367,14 +365,14 @@ func (s *journal) compact() error {
 	return nil
 }
 
-// replace puts a new journal in the place of the one at path. A process that has the old one open
-// sees that it is another file.
-func replace(path string, journal []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "compact-*")
+// replace puts a file with content at path, complete before it has that name. A process that has an old one open sees that
+// it is another file. It is not synced: a torn journal loses entries, and a torn content does not match its hash.
+func replace(path string, content []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "new-*")
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(journal)
+	_, err = tmp.Write(content)
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
@@ -403,18 +401,7 @@ func (l *ReadLog) Keep(hash string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("storing a content that was read: %w", err)
 	}
-	// Complete before it has its name: another process takes what is there as stored. Not synced: a
-	// torn file does not match its hash and counts as missing.
-	f, err := os.CreateTemp(filepath.Dir(name), "new-")
-	if err != nil {
-		return fmt.Errorf("storing a content that was read: %w", err)
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name()) //nolint:errcheck // nothing needs it
+	if err := replace(name, content); err != nil {
 		return fmt.Errorf("storing a content that was read: %w", err)
 	}
 	return nil
@@ -441,11 +428,21 @@ func (l *ReadLog) contentPath(hash string) string {
 // sessions, and gives their number. Nothing depends on them. A session may be storing more
 // meanwhile.
 func PurgeContents(dir string) (n int, err error) {
-	contents := filepath.Join(dir, "content")
-	err = filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
+	if n, err = removeContents(dir, 0); err != nil {
+		return n, fmt.Errorf("removing stored contents: %w", err)
+	}
+	return n, nil
+}
+
+// removeContents removes the contents under the directory of the read log dir that were stored at least so long ago.
+func removeContents(dir string, age time.Duration) (n int, err error) {
+	err = filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			if err = os.Remove(path); err == nil {
-				n++
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil && (age == 0 || time.Since(info.ModTime()) > age) {
+				if err = os.Remove(path); err == nil {
+					n++
+				}
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -453,10 +450,7 @@ func PurgeContents(dir string) (n int, err error) {
 		}
 		return err
 	})
-	if err != nil {
-		return n, fmt.Errorf("removing stored contents: %w", err)
-	}
-	return n, nil
+	return n, err
 }
 
 // PurgeHashes takes every entry of a content with one of these hashes out of the journals under
@@ -495,24 +489,6 @@ func PurgeHashes(dir string, hashes []string) error {
 		}
 	}
 	return nil
-}
-
-// expireContents drops contents that were stored too long ago.
-func expireContents(dir string) error {
-	contents := filepath.Join(dir, "content")
-	err := filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > contentTTL {
-			os.Remove(path)
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // merge sorts the ranges and joins those that touch or overlap. It drops empty ones.

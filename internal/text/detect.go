@@ -49,12 +49,10 @@ func Detect(b []byte) (e *Encoding, guessed bool) {
 // leaves that to the file's mark; detected when asked is empty. mark is the length of the byte
 // order mark. e is nil when the name is not known.
 func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
-	switch {
-	case asked == "":
+	if asked == "" {
 		e, guessed = Detect(b)
-	default:
-		e = Lookup(asked)
-		if marked := ByMark(b); AnyOrder(asked) && marked != nil && marked.Unit == e.Unit {
+	} else if e = Lookup(asked); AnyOrder(asked) {
+		if marked := ByMark(b); marked != nil && marked.Unit == e.Unit {
 			e = marked
 		}
 	}
@@ -111,15 +109,11 @@ func IsPlainUTF8(b []byte) bool { return bytes.IndexByte(b, 0x1b) < 0 && utf8.Va
 
 // Escaped recognises ISO-2022-JP (RFC 1468): ASCII bytes and an escape that begins Japanese.
 func Escaped(b []byte) bool {
-	if bytes.IndexByte(b, 0x1b) < 0 || !bytes.Contains(b, []byte("\x1b$B")) && !bytes.Contains(b, []byte("\x1b$@")) {
-		return false
-	}
-	for _, c := range b {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return bytes.IndexByte(b, 0x1b) >= 0 && (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && isASCII(b)
+}
+
+func isASCII(b []byte) bool {
+	return bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // stateful are sequences that give ASCII bytes other letters: escapes of ISO 2022, brackets of HZ.
@@ -128,13 +122,8 @@ var stateful = regexp.MustCompile("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:
 // Stateful names the encoding of the ASCII bytes b in which the meaning of a byte depends on those before it;
 // "" for all others. Such a text can't be searched by bytes: two letters may be one kanji.
 func Stateful(b []byte) string {
-	if bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
+	if bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) || !isASCII(b) {
 		return ""
-	}
-	for _, c := range b {
-		if c >= 0x80 {
-			return ""
-		}
 	}
 	switch found := stateful.Find(b); {
 	case found == nil:

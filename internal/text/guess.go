@@ -143,7 +143,7 @@ func strangeLines(content []byte, max int) []byte {
 			line = content[:i+1]
 		}
 		content = content[len(line):]
-		if share(line, 0, utf8.RuneSelf) < len(line) {
+		if !isASCII(line) {
 			out = append(out, line[:min(len(line), max-len(out))]...)
 		}
 	}
@@ -230,12 +230,7 @@ func likeliest(b []byte, answer string) string {
 		}
 	}
 	best, bestScore := "", math.Inf(-1)
-	high := 0
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			high++
-		}
-	}
+	high := len(b) - share(b, 0, utf8.RuneSelf)
 	try := func(name string, letters string, bonus float64) {
 		text, err := Lookup(name).Codec.NewDecoder().Bytes(b)
 		if err != nil {

@@ -38,7 +38,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,8 +146,17 @@ func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, ar)
-	got := c.play(t, carry, len(c.calls), nil)
+	var calls []goldenCall
+	for _, line := range strings.Split(strings.TrimSpace(section(ar, "calls")), "\n") {
+		var one goldenCall
+		dec := json.NewDecoder(strings.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&one); err != nil {
+			t.Fatalf("call %s: %v", line, err)
+		}
+		calls = append(calls, one)
+	}
+	got := play(t, carry, ar, calls)
 	want := section(ar, "want")
 	payloads, text := got.render(t, prose)
 	if !has(ar, "text") {
@@ -200,31 +208,13 @@ func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 			continue
 		}
 		args := bytes.ReplaceAll(r.Next.Args, []byte(got.root), []byte("$ROOT")) // played in a tree of its own
-		again := c.play(t, carry, i+1, &goldenCall{Tool: r.Next.Tool, Args: args, Session: c.calls[i].Session, Approve: "yes"})
+		next := goldenCall{Tool: r.Next.Tool, Args: args, Session: calls[i].Session}
+		again := play(t, carry, ar, append(calls[:i+1:i+1], next))
 		last := again.payloads[len(again.payloads)-1]
 		if bytes.Contains(last, []byte(`"error":`)) {
 			t.Errorf("call %d: the next call that the hint names is refused: %s", i+1, last)
 		}
 	}
-}
-
-type goldenCase struct {
-	ar    *txtar.Archive
-	calls []goldenCall
-}
-
-func load(t *testing.T, ar *txtar.Archive) *goldenCase {
-	c := &goldenCase{ar: ar}
-	for _, line := range strings.Split(strings.TrimSpace(section(ar, "calls")), "\n") {
-		var one goldenCall
-		dec := json.NewDecoder(strings.NewReader(line))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&one); err != nil {
-			t.Fatalf("call %s: %v", line, err)
-		}
-		c.calls = append(c.calls, one)
-	}
-	return c
 }
 
 // played has the answers of a case, and its tree.
@@ -236,18 +226,19 @@ type played struct {
 	causes   []string
 }
 
-// play lays the tree out and makes the first n calls, and one more when extra
-// is given.
-func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall) *played {
+// play lays the tree of a case out and makes the calls.
+func play(t *testing.T, carry Carrier, ar *txtar.Archive, calls []goldenCall) *played {
 	root := Tree(t)
-	for _, f := range c.ar.Files {
+	for _, f := range ar.Files {
 		if name, ok := strings.CutPrefix(f.Name, "tree/"); ok {
-			writeFile(t, filepath.Join(root, name), f.Data)
+			if err := writeFile(filepath.Join(root, name), f.Data); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	Layout(t, root, section(c.ar, "setup"))
+	Layout(t, root, section(ar, "setup"))
 	cfg := config.Default()
-	if src := section(c.ar, "config.toml"); src != "" {
+	if src := section(ar, "config.toml"); src != "" {
 		var err error
 		if cfg, err = config.Decode([]byte(strings.ReplaceAll(src, "$ROOT", root)), "config.toml"); err != nil {
 			t.Fatalf("config.toml: %v", err)
@@ -255,14 +246,14 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 	}
 	call := carry(t, cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
 	p := &played{root: root, before: Snapshot(t, root)}
-	calls := c.calls[:n:n]
-	if extra != nil {
-		calls = append(calls, *extra)
-	}
 	for i, one := range calls {
 		Layout(t, root, strings.Join(one.Then, "\n"))
 		args := p.expand(t, strings.ReplaceAll(string(one.Args), "$ROOT", root))
-		out, err := call(tools.Call{Session: one.Session, Turn: one.Turn, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)})
+		in := tools.Call{Session: one.Session, Turn: one.Turn, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)}
+		out, err := call(in)
+		for tries := 0; tries < 5 && bytes.Contains(out.Payload, []byte(`"kind":"deadline"`)); tries++ {
+			out, err = call(in) // a busy machine is not the subject of any case
+		}
 		if err != nil {
 			var unknown *tools.UnknownToolError
 			if !errors.As(err, &unknown) {
@@ -276,18 +267,15 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 	return p
 }
 
-// approver answers as the case says.
+// approver answers as the case says: a yes where it says nothing.
 func approver(how string) tools.Approver {
+	no := map[string]tools.Decision{"no": tools.Denied, "late": tools.TimedOut, "nobody": tools.NobodyToAsk}
+	decision, says := no[how]
+	if !says {
+		decision = tools.Approved
+	}
 	return tools.ApproverFunc(func(context.Context, tools.Question) (tools.Answer, error) {
-		switch how {
-		case "no":
-			return tools.Answer{Decision: tools.Denied}, nil
-		case "late":
-			return tools.Answer{Decision: tools.TimedOut}, nil
-		case "nobody":
-			return tools.Answer{Decision: tools.NobodyToAsk}, nil
-		}
-		return tools.Answer{Decision: tools.Approved, By: "test"}, nil
+		return tools.Answer{Decision: decision, By: "test"}, nil
 	})
 }
 
@@ -369,12 +357,7 @@ func rewrite(t *testing.T, file string, ar *txtar.Archive, want, text string, af
 	if has(ar, "text") {
 		out.Files = append(out.Files, txtar.File{Name: "text", Data: []byte(text)})
 	}
-	var names []string
-	for name := range after {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
 		out.Files = append(out.Files, txtar.File{Name: "after/" + name, Data: []byte(after[name])})
 	}
 	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
