@@ -51,12 +51,9 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (r GCResult, err error) {
 		return r, err
 	}
 	defer d.active.Done()
-	if err = d.inPlace(); err == nil {
-		d.cleaning.Lock()
-		defer d.cleaning.Unlock()
-		r, err = d.gc(ctx, o, 0)
-	}
-	if err != nil {
+	d.cleaning.Lock()
+	defer d.cleaning.Unlock()
+	if r, err = d.gc(ctx, o, 0); err != nil {
 		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
 	}
 	return r, err
@@ -96,19 +93,6 @@ func (d *DB) retain(ctx context.Context) {
 		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
 			"contents", r.Contents, "bytes", r.Bytes)
 	}
-}
-
-// measure notes how many bytes of MaxBytes the store takes.
-func (d *DB) measure(ctx context.Context, q querier) error {
-	used, _, err := size(ctx, q)
-	if err != nil {
-		return err
-	}
-	files, err := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
-	if err == nil {
-		d.used.Store(used + files)
-	}
-	return err
 }
 
 // makeRoom evicts checkpoints for a save that did not fit.

@@ -107,8 +107,8 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who from the newest down, of whom of the checkpoint only kind and
-// outcome are filled in, until fn says stop.
+// newest walks the checkpoints of the session who from the newest down, without their changes and without a time, until fn
+// says stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	w, err := h.scope(ctx, who)
 	if err != nil {
@@ -118,7 +118,7 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 		w.sql() + " ORDER BY seq DESC"
 	return each(ctx, h.q, all, w.args, func(row scanner) error {
 		var e entry
-		var c Checkpoint
+		c := Checkpoint{Principal: who.Principal, Session: who.Session}
 		var code int64
 		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
 		c.Outcome = byCode(outcomes, code)
@@ -249,21 +249,30 @@ func (h *history) moves(ctx context.Context, path string) ([]treeMove, error) {
 	return out, err
 }
 
-// headAt finds the newest checkpoint below until that is about the object at path, given moves of it: a
-// tree that came back brought what was there when it went. gone says that a tree took the object away since.
+// headAt finds the newest checkpoint that is about the object at path, given the newest ones of the path, the oldest
+// first, and the moves of the trees that it is in: a tree that came back brought what was there when it went. gone says
+// that a tree took the object away since.
 //
 // For example /d/f is edited, /d is deleted, another /d/f is made, and both deletions are undone: the head of /d/f is
 // the edit.
-func (h *history) headAt(ctx context.Context, path string, moves []treeMove, until int64) (hd *entry, gone bool, err error) {
-	hd, err = h.head(ctx, anybody, path, until)
-	n, _ := slices.BinarySearchFunc(moves, until, func(m treeMove, seq int64) int { return cmp.Compare(m.seq, seq) })
-	switch {
-	case err != nil || n == 0 || hd != nil && hd.seq > moves[n-1].seq:
-		return hd, false, err
-	case moves[n-1].went:
-		return hd, true, nil
+func (h *history) headAt(ctx context.Context, path string, line []entry, moves []treeMove) (hd *entry, gone bool, err error) {
+	if len(line) > 0 {
+		hd = &line[len(line)-1]
+	} else if hd, err = h.head(ctx, anybody, path, afterAll); err != nil {
+		return nil, false, err
 	}
-	return h.headAt(ctx, path, moves, cmp.Or(moves[n-1].of, moves[n-1].seq))
+	for n := len(moves); n > 0 && (hd == nil || hd.seq < moves[n-1].seq); {
+		move := moves[n-1]
+		if move.went {
+			return hd, true, nil
+		}
+		until := cmp.Or(move.of, move.seq)
+		if hd, err = h.head(ctx, anybody, path, until); err != nil {
+			return nil, false, err
+		}
+		n, _ = slices.BinarySearchFunc(moves, until, func(m treeMove, seq int64) int { return cmp.Compare(m.seq, seq) })
+	}
+	return hd, false, nil
 }
 
 // The operations of one path.

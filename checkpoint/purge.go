@@ -65,16 +65,10 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	if err := d.inPlace(); err != nil {
-		return Purged{}, err
-	}
 	d.cleaning.Lock() // no gc meanwhile
 	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
-	left, err := unpurged(ctx, d.r)
-	if err != nil {
-		return Purged{}, err
-	}
+	var err error
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.snapshot(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
@@ -84,7 +78,6 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	d.pack.Forget()
-	w.r.Resumed = len(left) > 0
 	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
 		return w.r, err
 	}
@@ -140,12 +133,15 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	w.r, w.targets = Purged{}, nil
 	rubbish, err := unnamed(ctx, q, w.d.blobs)
 	if err != nil {
 		return err
 	}
-	w.r.Files = len(rubbish)
+	left, err := unpurged(ctx, q)
+	if err != nil {
+		return err
+	}
+	w.r.Files, w.r.Resumed = len(rubbish), len(left) > 0
 	if w.p.Hash != "" {
 		h, err := blob.ParseHash(w.p.Hash)
 		if err != nil {

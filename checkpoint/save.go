@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,9 +25,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	}
 	defer d.active.Done()
 	var s *save
-	if err = d.inPlace(); err == nil {
-		err = d.pack.NeedKey(ctx) // it would need a transaction of its own
-	}
+	err = d.pack.NeedKey(ctx) // it would need a transaction of its own
 	for try := 0; err == nil; try++ {
 		s = &save{d: d, op: &op}
 		if err = d.transact(ctx, s.run); err == nil {
@@ -70,11 +69,8 @@ type stored struct {
 }
 
 func (s *save) run(ctx context.Context, tx *tx) error {
-	if err := s.d.inPlace(); err != nil { // it may have waited for long
-		return err
-	}
 	op := s.op
-	session, err := tx.session(ctx, op.Principal, op.Session)
+	session, last, err := tx.session(ctx, op.Principal, op.Session)
 	if err != nil {
 		return err
 	}
@@ -91,7 +87,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		// The last one of that name goes on.
 		turn, err = one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM turn WHERE session=? AND name=?", session, op.Turn)
 		if err == nil && turn == 0 {
-			turn, err = tx.newTurn(ctx, session, op.Turn, s.d.o.Now().UnixNano())
+			turn, err = tx.newTurn(ctx, session, op.Turn, last, s.d.o.Now().UnixNano())
 		}
 		if err != nil {
 			return err
@@ -110,10 +106,6 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		if run, err = one[int64](ctx, tx, "SELECT coalesce(run, 0) FROM op WHERE seq=?", undoOf); err != nil {
 			return err
 		}
-	}
-	last, err := one[int64](ctx, tx, "SELECT coalesce(max(seq), 0) FROM op")
-	if err != nil {
-		return err
 	}
 	s.seq = last + 1
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
@@ -157,31 +149,36 @@ func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
 	return seq, err
 }
 
-func (tx *tx) session(ctx context.Context, principal, name string) (int64, error) {
-	id, err := one[int64](ctx, tx, "SELECT id FROM session WHERE principal=? AND name=?", principal, name)
-	if err != nil || id != 0 {
-		return id, err
+// session gives the number of a session, which it makes if there is none, and that of the newest checkpoint, 0 for none.
+func (tx *tx) session(ctx context.Context, principal, name string) (id, last int64, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM session WHERE principal=? AND name=?),
+		(SELECT coalesce(max(seq), 0) FROM op)`, principal, name).Scan(&id, &last)
+	if err == nil && id == 0 {
+		id, err = one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, name)
 	}
-	return one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, name)
+	return id, last, err
 }
 
-// newTurn begins a turn after the newest checkpoint there is.
-func (tx *tx) newTurn(ctx context.Context, session int64, name string, now int64) (int64, error) {
-	return one[int64](ctx, tx, `INSERT INTO turn(session, name, after, ts)
-		VALUES(?,?,(SELECT coalesce(max(seq),0) FROM op),?) RETURNING id`, session, name, now)
+// newTurn begins a turn after the checkpoint last, the newest there is.
+func (tx *tx) newTurn(ctx context.Context, session int64, name string, last, now int64) (int64, error) {
+	return one[int64](ctx, tx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,?,?) RETURNING id",
+		session, name, last, now)
 }
 
 // change writes the i-th change, its contents and its entry in the trash.
 func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	ch := &s.op.Changes[i]
-	path, err := one[int64](ctx, tx, "SELECT id FROM path WHERE path=?", []byte(ch.Path))
-	if err == nil && path == 0 {
+	var path int64
+	known := false
+	err := tx.QueryRowContext(ctx, `SELECT id, EXISTS (SELECT 1 FROM known WHERE session=? AND known.path=path.id)
+		FROM path WHERE path=?`, session, []byte(ch.Path)).Scan(&path, &known)
+	if errors.Is(err, sql.ErrNoRows) {
 		path, err = one[int64](ctx, tx, "INSERT INTO path(path) VALUES(?) RETURNING id", []byte(ch.Path))
 	}
-	if err != nil {
-		return err
+	if err == nil && !known {
+		err = tx.exec(ctx, "INSERT INTO known(session, path) VALUES(?,?)", session, path)
 	}
-	if err := tx.exec(ctx, "INSERT INTO known(session, path) VALUES(?,?) ON CONFLICT DO NOTHING", session, path); err != nil {
+	if err != nil {
 		return err
 	}
 	before, err := s.content(ctx, tx, ch, &ch.Before, ch.Content, path, nil)

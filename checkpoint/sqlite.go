@@ -94,17 +94,25 @@ func (d *DB) logBytes() (int64, error) {
 	return 0, err
 }
 
-// size gives the bytes of the catalog that are in use, and those that wait for coming saves.
-func size(ctx context.Context, q querier) (used, free int64, err error) {
-	err = q.QueryRowContext(ctx, `SELECT (page_count-freelist_count)*page_size, freelist_count*page_size
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&used, &free)
-	return used, free, err
+// measure notes how many bytes of MaxBytes the store takes: the pages of the catalog that are in use, and the large
+// contents.
+func (d *DB) measure(ctx context.Context, q querier) error {
+	const sizes = `SELECT (page_count-freelist_count)*page_size +
+			(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`
+	used, err := one[int64](ctx, q, sizes)
+	if err == nil {
+		d.used.Store(used)
+	}
+	return err
 }
 
 // shrink gives some free pages back to the file system. more says that there are many left.
 func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
-	used, free, err := size(ctx, tx)
-	if err != nil || free <= (used+free)/20+16*4096 { // a little is left for the next saves
+	// A little is left for the next saves.
+	more, err = one[bool](ctx, tx, `SELECT freelist_count > page_count/20 + 16
+		FROM pragma_page_count, pragma_freelist_count`)
+	if err != nil || !more {
 		return false, err
 	}
 	return true, tx.exec(ctx, "PRAGMA incremental_vacuum(1024)")
