@@ -327,12 +327,33 @@ func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
 }
 
-func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,
-	args ...any) error {
-	err := each(ctx, h.q, q, args, func(row scanner) error {
-		op, r, err := scanChange(row)
-		if c := of(op); err == nil && c != nil {
-			c.Changes = append(c.Changes, r)
+// eachChange reads the changes that q finds, a query of changeColumns, into the checkpoints that of gives for their numbers.
+func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+	var r struct { // one for all rows
+		op, bits int64
+		Recorded
+		b, a side
+	}
+	c, b, a := &r.Recorded, &r.b, &r.a
+	columns := []any{&r.op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &r.bits,
+		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
+		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs, &c.To, &c.From, &c.Identity}
+	err := each(ctx, h.q, q, args, func(row scanner) (err error) {
+		if err = row.Scan(columns...); err == nil {
+			c.Before, err = b.state(byCode(kinds, r.bits&0xff))
+		}
+		if err == nil {
+			c.After, err = a.state(byCode(kinds, r.bits>>8&0xff))
+		}
+		c.Stored, c.AfterStored = r.bits>>16&1 != 0, r.bits>>17&1 != 0
+		if c.Role == RoleAppended { // the tail is stored, no content of the file
+			c.Stored, c.AfterStored = false, false
+			for _, s := range []*State{&c.Before, &c.After} {
+				s.Tail, s.Hash = s.Hash, ""
+			}
+		}
+		if to := of(r.op); err == nil && to != nil {
+			to.Changes = append(to.Changes, *c)
 		}
 		return err
 	})
@@ -342,35 +363,12 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 	return nil
 }
 
-// scanChange makes the change of a row of changeColumns.
-func scanChange(row scanner) (op int64, c Recorded, err error) {
-	var bits int64
-	var b, a side
-	err = row.Scan(&op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &bits,
-		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
-		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs, &c.To, &c.From, &c.Identity)
-	if err == nil {
-		c.Before, err = b.state(byCode(kinds, bits&0xff))
-	}
-	if err == nil {
-		c.After, err = a.state(byCode(kinds, bits>>8&0xff))
-	}
-	c.Stored, c.AfterStored = bits>>16&1 != 0, bits>>17&1 != 0
-	if c.Role == RoleAppended { // the tail is stored, no content of the file
-		c.Stored, c.AfterStored = false, false
-		for _, s := range []*State{&c.Before, &c.After} {
-			s.Tail, s.Hash = s.Hash, ""
-		}
-	}
-	return op, c, err
-}
-
 // side is one of the two states of a change, as columns have it.
 type side struct {
 	State
 	mode         int64
 	mtime        sql.NullInt64
-	hash, xattrs []byte
+	hash, xattrs sql.RawBytes // until the next row
 }
 
 func (r *side) state(kind Kind) (s State, err error) {

@@ -94,15 +94,17 @@ func (d *DB) logBytes() (int64, error) {
 	return 0, err
 }
 
+const pageSize = 4096 // of a catalog
+
 // measure notes how many bytes of MaxBytes the store takes: the pages of the catalog that are in use, and the large
 // contents.
 func (d *DB) measure(ctx context.Context, q querier) error {
-	const sizes = `SELECT (page_count-freelist_count)*page_size +
-			(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`
-	used, err := one[int64](ctx, q, sizes)
+	pages, err1 := one[int64](ctx, q, "PRAGMA page_count") // as a table it is compiled each time
+	free, err2 := one[int64](ctx, q, "PRAGMA freelist_count")
+	files, err3 := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
+	err := errors.Join(err1, err2, err3)
 	if err == nil {
-		d.used.Store(used)
+		d.used.Store((pages-free)*pageSize + files)
 	}
 	return err
 }
