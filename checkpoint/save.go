@@ -62,10 +62,10 @@ type save struct {
 
 // stored is the row of a content.
 type stored struct {
-	id, key int64
-	depth   int
-	hash    blob.Hash
-	content []byte // nil: it was not looked at
+	id, key, size int64
+	depth         int // -1: its bytes are not stored
+	hash          blob.Hash
+	content       []byte // nil: not to be stored, or not looked at
 }
 
 func (s *save) run(ctx context.Context, tx *tx) error {
@@ -181,11 +181,7 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	if err != nil {
 		return err
 	}
-	before, err := s.content(ctx, tx, ch, &ch.Before, ch.Content, path, nil)
-	if err != nil {
-		return err
-	}
-	after, err := s.content(ctx, tx, ch, &ch.After, ch.AfterContent, path, before)
+	before, after, err := s.contents(ctx, tx, ch, path)
 	if err != nil {
 		return err
 	}
@@ -252,44 +248,71 @@ func (s *State) metadata(before State) []any {
 	return out
 }
 
-// content finds or makes the row of the content of st, one of the states of ch; nil if that has no
-// hash. body is its bytes, nil if they are not to be stored; then a row without bytes has the depth
-// -1. A new one becomes a delta on base, or, without that, on the newest content of the path.
-func (s *save) content(ctx context.Context, tx *tx, ch *Change, st *State, body []byte, path int64, base *stored) (*stored, error) {
-	if st.Hash == "" {
-		return nil, nil
-	}
-	h, err := blob.ParseHash(st.Hash)
-	if err != nil {
-		return nil, err
-	}
-	c := &stored{hash: h, content: body, depth: -1}
-	err = each(ctx, tx, "SELECT id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=?", []any{h[:]},
-		func(row scanner) error { return row.Scan(&c.id, &c.depth, &c.key) })
-	if err != nil {
-		return nil, err
-	}
-	if c.depth < 0 && body == nil {
-		if c.id == 0 {
-			size := st.Size
-			if st.Tail != "" {
-				size = ch.tailSize()
-			}
-			c.id, err = one[int64](ctx, tx, "INSERT INTO content(hash, size) VALUES(?,?) RETURNING id", h[:], size)
+// contents finds or makes the rows of the contents before and after ch, nil for a state without a hash. A new content becomes a delta: that
+// after the change on that before it, that before it on the newest content of the path.
+func (s *save) contents(ctx context.Context, tx *tx, ch *Change, path int64) (before, after *stored, err error) {
+	var hashes [2]any
+	var sides [2]*stored
+	for i, side := range []struct {
+		st   *State
+		body []byte
+	}{{&ch.Before, ch.Content}, {&ch.After, ch.AfterContent}} {
+		if side.st.Hash == "" {
+			continue
 		}
-		return c, err
+		h, err := blob.ParseHash(side.st.Hash)
+		if err != nil {
+			return nil, nil, err
+		}
+		hashes[i], sides[i] = h[:], &stored{hash: h, content: side.body, size: side.st.Size, depth: -1}
+		if side.st.Tail != "" {
+			sides[i].size = ch.tailSize()
+		}
 	}
-	if c.depth < 0 {
-		err = s.put(ctx, tx, c, path, base)
+	before, after = sides[0], sides[1]
+	if before != nil && after != nil && before.hash == after.hash {
+		if before.content == nil {
+			before.content = after.content
+		}
+		after = before
 	}
-	if body != nil {
-		s.d.pack.Retain(h, c.key, body)
+	err = each(ctx, tx, "SELECT hash, id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=? OR hash=?",
+		hashes[:], func(row scanner) error {
+			var h []byte
+			found := stored{}
+			err := row.Scan(&h, &found.id, &found.depth, &found.key)
+			for _, c := range sides {
+				if c != nil && string(c.hash[:]) == string(h) {
+					c.id, c.depth, c.key = found.id, found.depth, found.key
+				}
+			}
+			return err
+		})
+	if err == nil && before != nil {
+		err = s.put(ctx, tx, before, path, nil)
 	}
-	return c, err
+	if err == nil && after != nil && after != before {
+		err = s.put(ctx, tx, after, path, before)
+	}
+	return before, after, err
 }
 
-// put writes the bytes of c.
+// put writes the row of c if there is none, and its bytes if they are given and not stored yet.
 func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
+	switch {
+	case c.depth < 0 && c.content != nil:
+		err = s.pack(ctx, tx, c, path, base)
+	case c.id == 0:
+		c.id, err = one[int64](ctx, tx, "INSERT INTO content(hash, size) VALUES(?,?) RETURNING id", c.hash[:], c.size)
+	}
+	if c.content != nil {
+		s.d.pack.Retain(c.hash, c.key, c.content)
+	}
+	return err
+}
+
+// pack writes the bytes of c, as a delta on base or, without that, on the newest content of the path.
+func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
 	if len(c.content) > blob.MaxDelta {
 		base = nil
 	} else if base == nil || base.content == nil || base.depth < 0 {
