@@ -46,7 +46,7 @@ func cutter(dir string, seed int64) error {
 			os.Stdout.WriteString(fmt.Sprintln("ok", s.ID, sum(before), sum(after)))
 		}
 		if i%12 == 11 {
-			if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+			if _, err := d.GC(ctx, false); err != nil {
 				return err
 			}
 		}

@@ -118,7 +118,7 @@ func child(name string, seed int64, dir string) error {
 			}
 		}
 		if i%20 == 19 {
-			if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+			if _, err := d.GC(ctx, false); err != nil {
 				return err
 			}
 		}

@@ -232,7 +232,7 @@ func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = open(t, dir+"/store", o)
-	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+	if r, err := d.GC(ctx, false); err != nil {
 		t.Errorf("cleaning on a full disk: %+v %v", r, err)
 	}
 	if s := stats(t, d); s.Checkpoints > 3 {

@@ -71,8 +71,7 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 	switch {
 	case !who.AllSessions: // by its number, which is quicker; 0 is nobody's
 		var id int64
-		const find = "SELECT coalesce(max(id), 0) FROM session"
-		err = h.q.QueryRowContext(ctx, find+ses.sql(), ses.args...).Scan(&id)
+		id, err = one[int64](ctx, h.q, "SELECT id FROM session"+ses.sql(), ses.args...)
 		w.and("op.session = ?", id)
 	case len(ses.terms) > 0:
 		w.and("op.session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
@@ -130,34 +129,6 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 	})
 }
 
-// sinceStart is the number before the first checkpoint at or after t.
-func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	w, err := h.scopeOfFew(ctx, who)
-	if err != nil {
-		return 0, err
-	}
-	w.and("op.ts >= ?", clampNs(t))
-	var seq int64
-	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
-	err = h.q.QueryRowContext(ctx, before+w.sql(), w.args...).Scan(&seq)
-	return seq, err
-}
-
-// labelled lists who carries the label, oldest first.
-func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
-	w, err := h.scopeOfFew(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	w.and("op.label = ?", label)
-	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	var out []Labelled
-	for _, e := range es {
-		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session, e.seq})
-	}
-	return out, err
-}
-
 // head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.
 func (h *history) head(ctx context.Context, who Scope, path string, until int64) (*entry, error) {
 	// A read says what somebody saw, not what became of the path. It counts where there is nothing
@@ -198,14 +169,6 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	err = h.eachChange(ctx, changesOfPath+" AND c.op>=?",
 		func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
 	return es, err
-}
-
-// complete reports whether all checkpoints between the two are still there, whoever made them.
-func (h *history) complete(ctx context.Context, after, before int64) (bool, error) {
-	var n int64
-	const count = "SELECT count(*) FROM op WHERE seq>? AND seq<?"
-	err := h.q.QueryRowContext(ctx, count, after, before).Scan(&n)
-	return n == before-after-1, err // numbers are given out without gaps
 }
 
 // A treeMove is an operation that moved a tree: it went, or came back.

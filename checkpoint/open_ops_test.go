@@ -41,7 +41,7 @@ func TestNothingTakesWhatIsOpen(t *testing.T) {
 	const limit = 1 << 20
 	pre := randomText(120_000, 1)
 	gc := func(d *checkpoint.DB) error {
-		_, err := d.GC(ctx, checkpoint.GCOptions{})
+		_, err := d.GC(ctx, false)
 		return err
 	}
 	ways := map[string]struct {
@@ -49,7 +49,7 @@ func TestNothingTakesWhatIsOpen(t *testing.T) {
 		clean func(t *testing.T, d *checkpoint.DB, c *clock) error
 	}{
 		"by age": {checkpoint.Options{KeepWithin: time.Second, KeepLast: checkpoint.KeepNone}, func(t *testing.T, d *checkpoint.DB, c *clock) error {
-			if dry, err := d.GC(ctx, checkpoint.GCOptions{DryRun: true}); err != nil {
+			if dry, err := d.GC(ctx, true); err != nil {
 				t.Error(dry, err)
 			}
 			return gc(d)

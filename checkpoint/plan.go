@@ -191,9 +191,9 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		var start int64
 		switch {
 		case r.Turn != "":
-			start, err = turnStart(ctx, h, who, r.Turn)
+			start, err = h.turnStart(ctx, who, r.Turn)
 		case r.Label != "":
-			start, err = labelStart(ctx, h, who, r.Label)
+			start, err = h.labelStart(ctx, who, r.Label)
 		default:
 			start, err = h.sinceStart(ctx, who, r.Since)
 		}
@@ -318,18 +318,38 @@ func unmoved(ops []entry) []entry {
 	return out
 }
 
-// labelStart is the sequence number before the one checkpoint that carries the label.
-func labelStart(ctx context.Context, h *history, who Scope, label string) (int64, error) {
-	carry, err := h.labelled(ctx, who, label)
+// labelStart is the number before the one checkpoint that carries the label.
+func (h *history) labelStart(ctx context.Context, who Scope, label string) (int64, error) {
+	w, err := h.scopeOfFew(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	w.and("op.label = ?", label)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	switch {
 	case err != nil:
 		return 0, err
-	case len(carry) == 0:
+	case len(es) == 0:
 		return 0, ErrNotFound
-	case len(carry) > 1:
-		return 0, &AmbiguousLabelError{label, carry}
+	case len(es) == 1:
+		return es[0].seq - 1, nil
 	}
-	return carry[0].seq - 1, nil
+	many := &AmbiguousLabelError{Label: label}
+	for _, e := range es {
+		many.Carry = append(many.Carry, Labelled{e.c.ID, e.c.Time, e.c.Session})
+	}
+	return 0, many
+}
+
+// sinceStart is the number before the first checkpoint at or after t.
+func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
+	w, err := h.scopeOfFew(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	w.and("op.ts >= ?", clampNs(t))
+	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
+	return one[int64](ctx, h.q, before+w.sql(), w.args...)
 }
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.
@@ -470,8 +490,9 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []tree
 	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
 		return false, nil
 	}
-	// The checkpoints that retention took may hold a change of this session.
-	return h.complete(ctx, a.seq, b.seq)
+	// The checkpoints that retention took may hold a change of this session. Numbers are given out without gaps.
+	n, err := one[int64](ctx, h.q, "SELECT count(*) FROM op WHERE seq>? AND seq<?", a.seq, b.seq)
+	return n == b.seq-a.seq-1, err
 }
 
 // maybe reports whether s and o can be the same, as far as they are known. The store has no hash of

@@ -91,7 +91,7 @@ func TestSealedStaysSealed(t *testing.T) {
 		d = open(t, dir, o)
 		var changed int
 		if how == "gc" {
-			r, err := d.GC(ctx, checkpoint.GCOptions{})
+			r, err := d.GC(ctx, false)
 			if err != nil {
 				t.Fatal(err)
 			}
