@@ -131,49 +131,6 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
-// The same on a file system that is really full, at several sizes.
-func TestDiskFull(t *testing.T) {
-	dir := t.TempDir()
-	for _, kb := range []int{600, 900, 1300, 2000} {
-		size := fmt.Sprintf("size=%dk,mode=0700", kb)
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
-			t.Skip("SKIPPED: a small file system can only be mounted by root:", err)
-		}
-		func() {
-			defer unix.Unmount(dir, unix.MNT_DETACH)
-			store := dir + "/store"
-			d, err := checkpoint.Open(store, checkpoint.Options{})
-			if err != nil {
-				t.Fatalf("%d KB: %v", kb, err)
-			}
-			var lines []string
-			tell := func(a ...any) { lines = append(lines, strings.TrimSpace(fmt.Sprintln(a...))) }
-			failed := saveAndTell(d, "/w/a", int64(kb), 30, tell)
-			if failed == 0 {
-				t.Errorf("%d KB: nothing failed", kb)
-			}
-			if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "size=64m"); err != nil {
-				t.Fatal(err)
-			}
-			if n := saveAndTell(d, "/w/b", int64(kb), 3, tell); n > 0 {
-				t.Errorf("%d KB: %d saves failed when there was room again", kb, n)
-			}
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-			if blobs, _ := os.ReadDir(store + "/blobs"); len(blobs) > 0 {
-				var files int
-				for _, b := range blobs {
-					in, _ := os.ReadDir(store + "/blobs/" + b.Name())
-					files += len(in)
-				}
-				t.Logf("%d KB: %d blob files", kb, files)
-			}
-			verify(t, store, lines)
-		}()
-	}
-}
-
 // On a full disk a store that was closed in order can be looked at or says why not, nothing is saved and nothing is lost; it is
 // cleaned and saves again when there is a little room. What is open stays.
 func TestFullDiskCanBeReadAndCleaned(t *testing.T) {

@@ -326,26 +326,3 @@ func TestExternal(t *testing.T) {
 		t.Errorf("it is recorded once: %+v %v", again, err)
 	}
 }
-
-// Room is wanted for what is new to the store only.
-func TestStoredContentNeedsNoRoom(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_500_000})
-	rng := rand.New(rand.NewSource(1))
-	var back []checkpoint.Change
-	for i := range 4 {
-		b := make([]byte, 180_000)
-		rng.Read(b)
-		p := fmt.Sprint("/w/", i)
-		id := save(t, d, op(edit(p, nil, b)))
-		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-		back = append(back, edit(p, b, nil))
-	}
-	n := stats(t, d).Checkpoints
-	save(t, d, op(back...))
-	if s := stats(t, d); s.Checkpoints != n+1 {
-		t.Errorf("history went for contents that were stored: %d checkpoints of %d", s.Checkpoints, n+1)
-	}
-	sound(t, d)
-}
