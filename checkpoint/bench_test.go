@@ -52,7 +52,7 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// publish is what an edit costs without any checkpoint: a synced temporary file, renamed over the old one.
+// publish makes an edit without any checkpoint: a synced temporary file, renamed over the old one.
 func publish(b *testing.B, path string, body []byte) {
 	f, err := os.Create(path + ".tmp")
 	must(b, err)

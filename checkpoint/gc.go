@@ -52,7 +52,7 @@ func (d *DB) GC(ctx context.Context, dry bool) (r GCResult, err error) {
 	return r, err
 }
 
-// gcEvery is how often a process that saves lets retention run, if no other did.
+// gcEvery is the time after which a process that saves lets retention run, if no other did.
 const gcEvery = time.Hour
 
 // saved looks once in a while, after a save, whether retention is due.

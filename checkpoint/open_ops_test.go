@@ -1,7 +1,6 @@
 package checkpoint_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,15 +26,9 @@ func TestNothingTakesWhatIsOpen(t *testing.T) {
 			return id
 		},
 		"its process killed": func(t *testing.T, dir string, _ *checkpoint.DB) checkpoint.ID {
-			cmd, out := spawn(t, "opener", 1, dir)
-			sc := bufio.NewScanner(out)
-			said := sc.Scan()
-			cmd.Process.Kill()
-			cmd.Wait()
-			if !said {
-				t.Fatal("the process saved nothing")
-			}
-			return checkpoint.ID(sc.Text())
+			p := spawn(t, "opener", 1, dir)
+			p.kill(t, 0)
+			return checkpoint.ID(p.lines[0])
 		},
 	}
 	const limit = 1 << 20

@@ -232,7 +232,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
 }
 
-// A footprint is what operations are about: true for their paths, false for what is only above one.
+// A footprint has the paths of operations: true for a path of one, false for a directory above one.
 type footprint map[string]bool
 
 func (f footprint) add(path string) {
@@ -549,7 +549,7 @@ func visible(ctx context.Context, h *history, who Scope, id ID) (entry, error) {
 	return e, nil
 }
 
-// outside picks those of all, which is what a rewind looks at, for Plan.Outside.
+// outside picks the checkpoints for Plan.Outside out of all, the ones that a rewind looks at.
 func outside(ctx context.Context, h *history, all []entry, only []string) (out []ID, err error) {
 	// The first change of a path by the session, and the last one from outside before that.
 	type own struct{ external, first *entry }

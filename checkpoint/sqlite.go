@@ -74,7 +74,7 @@ func (d *DB) dsn(write, fresh bool) string {
 	return uriOf(filepath.Join(d.dir, fileName), q...)
 }
 
-// uriOf is how SQLite wants a file to be named, with what is to hold for the connection.
+// uriOf names a file for SQLite, with the options of the connection.
 func uriOf(file string, query ...string) string {
 	p := filepath.ToSlash(file)
 	if !strings.HasPrefix(p, "/") {
@@ -83,7 +83,7 @@ func uriOf(file string, query ...string) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(query, "&")}).String()
 }
 
-// logBytes is how long the log is, whatever of it is in use; 0 when there is none.
+// logBytes is the length of the log, in use or not; 0 when there is none.
 func (d *DB) logBytes() (int64, error) {
 	fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal"))
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 // TrashID names an entry of the trash: as ID, with "tr-" in front.
 type TrashID string
 
-// How long the trash keeps what is put into it.
+// The times that the trash keeps entries of users and of agents.
 const (
 	TrashOfUsers  = 168 * time.Hour
 	TrashOfAgents = 24 * time.Hour

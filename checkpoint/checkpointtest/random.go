@@ -12,7 +12,7 @@ import (
 
 func random(t *testing.T, s *checkpoint.DB) { Drive(t, s, 1, Rounds(400)) }
 
-// Rounds is n, or a part of it under -short, which is how the race detector gets to see the suite.
+// Rounds is n, or a part of it under -short, as the race detector runs the suite.
 func Rounds(n int) int {
 	if testing.Short() {
 		return n / 4
