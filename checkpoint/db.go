@@ -542,11 +542,6 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	defer d.active.Done()
-	return d.snapshot(ctx, fn)
-}
-
-// snapshot is view for a call that has entered.
-func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
 	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -30,22 +29,27 @@ const (
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
-	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
-		e, err := scanEntry(row)
+	err = h.eachEntry(ctx, from, args, func(e entry) bool {
 		out = append(out, e)
-		return err
+		return true
 	})
 	return out, err
 }
 
-// scanEntry makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
-func scanEntry(row scanner) (e entry, err error) {
-	var ts, outcome int64
-	c := &Checkpoint{}
-	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
-		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
-	c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
-	return e, err
+// eachEntry is entries one by one, until fn says stop.
+func (h *history) eachEntry(ctx context.Context, from string, args []any, fn func(entry) bool) error {
+	return each(ctx, h.q, opQuery+from, args, func(row scanner) error {
+		var e entry
+		var ts, outcome int64
+		c := &Checkpoint{}
+		err := row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
+			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
+		c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
+		if err == nil && !fn(e) {
+			err = fs.SkipAll
+		}
+		return err
+	})
 }
 
 // sessions are the rows of table session that s sees.
@@ -81,15 +85,14 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 
 // entry is the one where column, seq or id, is key.
 func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
-	const one = opQuery + "op" + opJoins + " WHERE op."
-	e, err := scanEntry(h.q.QueryRowContext(ctx, one+column+"=?", key))
-	if errors.Is(err, sql.ErrNoRows) {
-		return e, ErrNotFound
+	es, err := h.entries(ctx, "op"+opJoins+" WHERE op."+column+"=?", key)
+	switch {
+	case err != nil:
+		return entry{}, fmt.Errorf("reading checkpoint: %w", err)
+	case len(es) == 0:
+		return entry{}, ErrNotFound
 	}
-	if err != nil {
-		return e, fmt.Errorf("reading checkpoint: %w", err)
-	}
-	return e, h.fillChanges(ctx, []entry{e})
+	return es[0], h.fillChanges(ctx, es)
 }
 
 // those lists the checkpoints of who for which term holds, oldest first.
@@ -106,27 +109,13 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of the session who from the newest down, without their changes and without a time, until fn
-// says stop.
+// newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return err
 	}
-	all := `SELECT seq, id, kind, outcome, coalesce(undo_of, 0), coalesce(restore_of, 0), coalesce(run, 0) FROM op` +
-		w.sql() + " ORDER BY seq DESC"
-	return each(ctx, h.q, all, w.args, func(row scanner) error {
-		var e entry
-		c := Checkpoint{Principal: who.Principal, Session: who.Session}
-		var code int64
-		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
-		c.Outcome = byCode(outcomes, code)
-		e.c = &c
-		if err == nil && !fn(e) {
-			err = fs.SkipAll
-		}
-		return err
-	})
+	return h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, fn)
 }
 
 // head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.
@@ -140,15 +129,13 @@ func (h *history) head(ctx context.Context, who Scope, path string, until int64)
 		}
 		w.and(thisPath, []byte(path))
 		w.and("cp.op<? AND op.outcome<>? AND op.kind"+reads+"?", until, outcomeCode(Aborted), KindRead)
-		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
-		e, err := scanEntry(h.q.QueryRowContext(ctx, q, w.args...))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		es, err := h.entries(ctx, opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...)
 		if err != nil {
 			return nil, err
 		}
-		return &e, h.fillChange(ctx, e, path)
+		if len(es) > 0 {
+			return &es[0], h.fillChange(ctx, es[0], path)
+		}
 	}
 	return nil, nil
 }

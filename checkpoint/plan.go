@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -167,10 +168,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 			return nil, &BadOpError{"", "one of the paths is empty"}
 		}
 	}
-	mode := r.Mode
-	if mode == "" {
-		mode = ModeState
-	}
+	mode := cmp.Or(r.Mode, ModeState)
 	if mode != ModeState && mode != ModeInverse {
 		return nil, &BadOpError{"", fmt.Sprintf("mode %q is neither state nor inverse", mode)}
 	}

@@ -70,7 +70,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 	w := &purger{d: d, p: p}
 	var err error
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
-		err = d.snapshot(ctx, func(h *history) error { return w.find(ctx, h.q) })
+		err = d.view(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
 		err = d.transact(ctx, w.run)
 	}
@@ -185,10 +185,7 @@ func (w *purger) find(ctx context.Context, q querier) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range hashes {
-		w.r.Hashes = append(w.r.Hashes, fmt.Sprintf("%x", h))
-	}
-	slices.Sort(w.r.Hashes)
+	w.r.Hashes = inHex(hashes)
 	var ops, paths []int64
 	for some := range slices.Chunk(w.targets, maxIn) {
 		uses := "SELECT op, path FROM change WHERE bobj" + in(some) + " UNION SELECT op, path FROM change WHERE aobj" + in(some)
@@ -311,10 +308,16 @@ func (w *purger) note(ctx context.Context, tx *tx) error {
 
 // unpurged are the hashes that others are still to forget. A purge that is cut off after its commit
 // has forgotten itself what it purged, while the records of others still hold it.
-func unpurged(ctx context.Context, q querier) (out []string, err error) {
-	hashes, err := column[[]byte](ctx, q, "SELECT hash FROM unpurged ORDER BY hash")
+func unpurged(ctx context.Context, q querier) ([]string, error) {
+	hashes, err := column[[]byte](ctx, q, "SELECT hash FROM unpurged")
+	return inHex(hashes), err
+}
+
+// inHex writes hashes in hex, sorted.
+func inHex(hashes [][]byte) (out []string) {
 	for _, h := range hashes {
 		out = append(out, fmt.Sprintf("%x", h))
 	}
-	return out, err
+	slices.Sort(out)
+	return out
 }
