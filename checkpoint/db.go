@@ -90,7 +90,7 @@ type DB struct {
 	blobs  blob.Store
 	pack   *blob.Packer
 
-	used atomic.Int64 // bytes of MaxBytes after the last transaction of this process
+	used atomic.Int64 // bytes of MaxBytes, as they were measured last
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool

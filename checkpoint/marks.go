@@ -21,9 +21,9 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 		if began = current != name; err != nil || !began {
 			return err
 		}
-		session, last, err := tx.session(ctx, who.Principal, who.Session)
+		last, err := tx.latest(ctx, who.Principal, who.Session)
 		if err == nil {
-			_, err = tx.newTurn(ctx, session, name, last, d.o.Now().UnixNano())
+			_, err = tx.newTurn(ctx, last, name, d.o.Now().UnixNano())
 		}
 		return err
 	})

@@ -51,13 +51,16 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 
 // save is an Op on its way into the store.
 type save struct {
-	d       *DB
-	op      *Op
-	seq     int64
-	id      ID
-	names   []string // of large contents that were written
-	missing []Skip
-	trashed []Trashed
+	d     *DB
+	op    *Op
+	seq   int64
+	id    ID
+	names []string // of large contents that were written
+	large int64    // their bytes
+	// contentID is the number of the newest content.
+	contentID int64
+	missing   []Skip
+	trashed   []Trashed
 }
 
 // stored is the row of a content.
@@ -70,10 +73,11 @@ type stored struct {
 
 func (s *save) run(ctx context.Context, tx *tx) error {
 	op := s.op
-	session, last, err := tx.session(ctx, op.Principal, op.Session)
+	last, err := tx.latest(ctx, op.Principal, op.Session)
 	if err != nil {
 		return err
 	}
+	session := last.session
 	if op.Kind == KindImport && op.Label != "" {
 		// Two processes may import one folder at once; inside the transaction nobody comes in between.
 		n, err := one[int](ctx, tx, `SELECT count(*) FROM op WHERE label=? AND kind=?
@@ -87,7 +91,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		// The last one of that name goes on.
 		turn, err = one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM turn WHERE session=? AND name=?", session, op.Turn)
 		if err == nil && turn == 0 {
-			turn, err = tx.newTurn(ctx, session, op.Turn, last, s.d.o.Now().UnixNano())
+			turn, err = tx.newTurn(ctx, last, op.Turn, s.d.o.Now().UnixNano())
 		}
 		if err != nil {
 			return err
@@ -107,7 +111,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	s.seq = last + 1
+	s.seq, s.contentID = last.op+1, last.content
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
 	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
@@ -126,11 +130,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	err = s.d.measure(ctx, tx)
-	if used := s.d.used.Load(); err == nil && used > s.d.o.MaxBytes {
-		err = &FullError{used, s.d.o.MaxBytes}
-	}
-	return err
+	return s.d.fits(ctx, tx, last.files+s.large)
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -149,20 +149,25 @@ func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
 	return seq, err
 }
 
-// session gives the number of a session, which it makes if there is none, and that of the newest checkpoint, 0 for none.
-func (tx *tx) session(ctx context.Context, principal, name string) (id, last int64, err error) {
+// latest has the number of a session, those of the newest checkpoint and content, 0 for none, and the bytes of all large contents.
+type latest struct{ session, op, content, files int64 }
+
+// latest gives the numbers for a session, which it makes if there is none.
+func (tx *tx) latest(ctx context.Context, principal, session string) (l latest, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM session WHERE principal=? AND name=?),
-		(SELECT coalesce(max(seq), 0) FROM op)`, principal, name).Scan(&id, &last)
-	if err == nil && id == 0 {
-		id, err = one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, name)
+		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content),
+		(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)`, principal, session).
+		Scan(&l.session, &l.op, &l.content, &l.files)
+	if err == nil && l.session == 0 {
+		l.session, err = one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, session)
 	}
-	return id, last, err
+	return l, err
 }
 
-// newTurn begins a turn after the checkpoint last, the newest there is.
-func (tx *tx) newTurn(ctx context.Context, session int64, name string, last, now int64) (int64, error) {
+// newTurn begins a turn after the newest checkpoint.
+func (tx *tx) newTurn(ctx context.Context, last latest, name string, now int64) (int64, error) {
 	return one[int64](ctx, tx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,?,?) RETURNING id",
-		session, name, last, now)
+		last.session, name, last.op, now)
 }
 
 // change writes the i-th change, its contents and its entry in the trash.
@@ -303,7 +308,9 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	case c.depth < 0 && c.content != nil:
 		err = s.pack(ctx, tx, c, path, base)
 	case c.id == 0:
-		c.id, err = one[int64](ctx, tx, "INSERT INTO content(hash, size) VALUES(?,?) RETURNING id", c.hash[:], c.size)
+		s.contentID++
+		c.id = s.contentID
+		err = tx.exec(ctx, "INSERT INTO content(id, hash, size) VALUES(?,?,?)", c.id, c.hash[:], c.size)
 	}
 	if c.content != nil {
 		s.d.pack.Retain(c.hash, c.key, c.content)
@@ -329,7 +336,7 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	}
 	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
 	if r.Name != "" {
-		s.names = append(s.names, r.Name)
+		s.names, s.large = append(s.names, r.Name), s.large+r.Bytes
 	}
 	if err != nil {
 		return err
@@ -343,10 +350,11 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
 			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), c.id)
 	}
-	c.id, err = one[int64](ctx, tx, `INSERT INTO content(hash, size, codec, base, depth, key, bytes, name, z)
-		VALUES(?,?,?,?,?,?,?,?,?) RETURNING id`, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
+	s.contentID++
+	c.id = s.contentID
+	return tx.exec(ctx, `INSERT INTO content(id, hash, size, codec, base, depth, key, bytes, name, z)
+		VALUES(?,?,?,?,?,?,?,?,?,?)`, c.id, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
 		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r))
-	return err
 }
 
 // inCatalog is z of a row: NULL if the bytes are in the blob store.

@@ -110,6 +110,19 @@ func (d *DB) measure(ctx context.Context, q querier) error {
 	return err
 }
 
+// fits is a *FullError if the store takes more than MaxBytes; files are the bytes of large contents.
+func (d *DB) fits(ctx context.Context, tx *tx, files int64) error {
+	pages, err := one[int64](ctx, tx, "PRAGMA page_count")
+	if err != nil || pages*pageSize+files <= d.o.MaxBytes { // as a rule: with its free pages
+		return err
+	}
+	err = d.measure(ctx, tx)
+	if used := d.used.Load(); err == nil && used > d.o.MaxBytes {
+		err = &FullError{used, d.o.MaxBytes}
+	}
+	return err
+}
+
 // shrink gives some free pages back to the file system. more says that there are many left.
 func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
 	// A little is left for the next saves.
