@@ -411,8 +411,6 @@ type Labelled struct {
 	ID      ID
 	Time    time.Time
 	Session string
-
-	seq int64
 }
 
 func (e *AmbiguousLabelError) Error() string {

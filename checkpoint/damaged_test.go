@@ -107,7 +107,7 @@ func TestDamaged(t *testing.T) {
 			if len(blobFiles(t, beside)) != 1 || len(blobFiles(t, dir)) != 0 {
 				t.Error("the large contents belong to the old catalog")
 			}
-			if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || len(blobFiles(t, beside)) != 1 {
+			if _, err := d.GC(ctx, false); err != nil || len(blobFiles(t, beside)) != 1 {
 				t.Error("and stay there:", err)
 			}
 			old, err := checkpoint.Open(beside, o)

@@ -90,7 +90,7 @@ type DB struct {
 	blobs  blob.Store
 	pack   *blob.Packer
 
-	used atomic.Int64 // bytes of MaxBytes after the last transaction of this process
+	used atomic.Int64 // bytes of MaxBytes, as they were measured last
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
@@ -181,6 +181,9 @@ func (d *DB) open() (err error) {
 		return err
 	}
 	d.frozen = errors.Is(err, syscall.EROFS) || isAside(d.dir)
+	if d.file, err = os.Stat(filepath.Join(d.dir, fileName)); err != nil {
+		return err
+	}
 	if err := d.openCatalog(fresh); err != nil {
 		return err
 	}
@@ -195,9 +198,6 @@ func (d *DB) open() (err error) {
 		if err := localdir.Sync(d.dir); err != nil {
 			return err
 		}
-	}
-	if d.file, err = os.Stat(filepath.Join(d.dir, fileName)); err != nil {
-		return err
 	}
 	if d.blobs = d.o.Blobs; d.blobs == nil {
 		d.blobs = filesOf(d.dir)
@@ -501,6 +501,9 @@ func (d *DB) transaction(ctx context.Context, synced bool, fn func(context.Conte
 				c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // a commit that failed may have done it
 			}
 		}()
+		if err := d.inPlace(); err != nil { // looked at here, because the lock may have been waited for
+			return err
+		}
 		if err := fn(ctx, &tx{c}); err != nil {
 			return err
 		}
@@ -518,18 +521,14 @@ func (d *DB) transaction(ctx context.Context, synced bool, fn func(context.Conte
 
 // write is transaction for a method of DB, of which doing is said in an error.
 func (d *DB) write(ctx context.Context, doing string, synced bool, fn func(context.Context, *tx) error) error {
-	err := d.enter()
-	if err == nil {
-		defer d.active.Done()
-		err = d.inPlace()
-	}
-	if err == nil {
-		err = d.transaction(ctx, synced, fn)
-	}
-	if err == nil || err == ErrClosed {
+	if err := d.enter(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	defer d.active.Done()
+	if err := d.transaction(ctx, synced, fn); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
 }
 
 // update runs one statement that must change a row.
@@ -543,11 +542,6 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	defer d.active.Done()
-	return d.snapshot(ctx, fn)
-}
-
-// snapshot is view for a call that has entered.
-func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
 	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}

@@ -129,7 +129,7 @@ func TestFormat7(t *testing.T) {
 	if p, err := d.Undo(ctx, ann); err != nil || p.UndoOf != id {
 		t.Errorf("%+v %v", p, err)
 	}
-	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints+r.Contents+r.Files > 0 {
+	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints+r.Contents+r.Files > 0 {
 		t.Errorf("nothing has to go: %+v %v", r, err)
 	}
 	sound(t, d)

@@ -12,13 +12,6 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// GCOptions of GC. The zero value does what Options says.
-type GCOptions struct {
-	// Slice is how long one transaction may hold up the saves of others; 50 ms when 0.
-	Slice  time.Duration
-	DryRun bool // only count what would go; saves wait meanwhile
-}
-
 // GCResult counts the things that GC removed.
 type GCResult struct {
 	Checkpoints int   `json:"checkpoints"` // expired or evicted
@@ -41,28 +34,25 @@ type Limits struct {
 // among the KeepLast newest of any of their paths, not pinned and not wanted by the trash. If the
 // store is still larger than MaxBytes, then the oldest that are not pinned and not wanted by the trash. With each go the contents that nothing refers to any more.
 //
-// Saves go on between its slices, and it may be stopped at any time. In processes that save it runs
-// by itself; call it to have it now.
+// Saves go on between its transactions, and it may be stopped at any time. In processes that save it runs
+// by itself; call it to have it now. A dry run only counts what would go; saves wait meanwhile.
 //
 // An open operation stays whatever retention and MaxBytes say, also when its host is no more: see
 // DB.Open. A label is a name and protects nothing; Pin does.
-func (d *DB) GC(ctx context.Context, o GCOptions) (r GCResult, err error) {
+func (d *DB) GC(ctx context.Context, dry bool) (r GCResult, err error) {
 	if err := d.enter(); err != nil {
 		return r, err
 	}
 	defer d.active.Done()
-	if err = d.inPlace(); err == nil {
-		d.cleaning.Lock()
-		defer d.cleaning.Unlock()
-		r, err = d.gc(ctx, o, 0)
-	}
-	if err != nil {
+	d.cleaning.Lock()
+	defer d.cleaning.Unlock()
+	if r, err = d.gc(ctx, dry, 0); err != nil {
 		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
 	}
 	return r, err
 }
 
-// gcEvery is how often a process that saves lets retention run, if no other did.
+// gcEvery is the time after which a process that saves lets retention run, if no other did.
 const gcEvery = time.Hour
 
 // saved looks once in a while, after a save, whether retention is due.
@@ -90,25 +80,12 @@ func (d *DB) retain(ctx context.Context) {
 	}
 	d.cleaning.Lock()
 	defer d.cleaning.Unlock()
-	if r, err := d.gc(ctx, GCOptions{}, 0); err != nil && ctx.Err() == nil {
+	if r, err := d.gc(ctx, false, 0); err != nil && ctx.Err() == nil {
 		d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 	} else if r.Checkpoints+r.Contents > 0 {
 		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
 			"contents", r.Contents, "bytes", r.Bytes)
 	}
-}
-
-// measure notes how many bytes of MaxBytes the store takes.
-func (d *DB) measure(ctx context.Context, q querier) error {
-	used, _, err := size(ctx, q)
-	if err != nil {
-		return err
-	}
-	files, err := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
-	if err == nil {
-		d.used.Store(used + files)
-	}
-	return err
 }
 
 // makeRoom evicts checkpoints for a save that did not fit.
@@ -122,16 +99,16 @@ func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
 	if need > d.o.MaxBytes {
 		return full
 	}
-	_, err := d.gc(ctx, GCOptions{}, need)
+	_, err := d.gc(ctx, false, need)
 	return err
 }
 
 // gc removes what retention lets go, until the store and need more bytes are within MaxBytes or nothing more
 // may go. A dry run does the same in one transaction, and takes that back.
-func (d *DB) gc(ctx context.Context, o GCOptions, need int64) (GCResult, error) {
-	c := &collector{d: d, slice: cmp.Or(o.Slice, 50*time.Millisecond), need: need, transact: d.transact, q: d.r}
+func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
+	c := &collector{d: d, need: need, transact: d.transact, q: d.r}
 	c.r.Limits = Limits{d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes}
-	if o.DryRun {
+	if dry {
 		errEnough := errors.New("dry run")
 		err := d.transact(ctx, func(ctx context.Context, t *tx) error {
 			c.transact = func(ctx context.Context, fn func(context.Context, *tx) error) error { return fn(ctx, t) }
@@ -174,7 +151,6 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64) (GCResult, error) 
 // dry run.
 type collector struct {
 	d        *DB
-	slice    time.Duration
 	need     int64
 	transact func(context.Context, func(context.Context, *tx) error) error
 	q        querier
@@ -241,7 +217,10 @@ func (c *collector) collect(ctx context.Context) error {
 	return err
 }
 
-// remove removes the checkpoints seqs that may still go, in transactions of about the length of a slice.
+// gcSlice is about how long one transaction of gc holds up the saves of others.
+const gcSlice = 50 * time.Millisecond
+
+// remove removes the checkpoints seqs that may still go, in transactions of a gcSlice.
 func (c *collector) remove(ctx context.Context, seqs []int64) error {
 	for len(seqs) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -249,7 +228,7 @@ func (c *collector) remove(ctx context.Context, seqs []int64) error {
 		}
 		was, rest := c.r, seqs
 		err := c.transact(ctx, func(ctx context.Context, tx *tx) error {
-			for end := time.Now().Add(c.slice); len(rest) > 0 && time.Now().Before(end); {
+			for end := time.Now().Add(gcSlice); len(rest) > 0 && time.Now().Before(end); {
 				some := rest[:min(len(rest), 100)]
 				if err := tx.remove(ctx, some, &c.r); err != nil {
 					return err

@@ -57,7 +57,7 @@ func TestStoreGoneUnderItsProcess(t *testing.T) {
 			_, err2 := d.Save(ctx, op(edit("/w/b", large, nil)))
 			_, err3 := d.List(ctx, checkpoint.Filter{AllSessions: true})
 			_, err4 := d.Known(ctx, ann)
-			_, err5 := d.GC(ctx, checkpoint.GCOptions{})
+			_, err5 := d.GC(ctx, false)
 			_, err6 := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte("1"))})
 			for i, err := range []error{err1, err2, err3, err4, err5, err6} {
 				if _, gone := errors.AsType[*checkpoint.GoneError](err); !gone {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -30,22 +29,27 @@ const (
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
-	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
-		e, err := scanEntry(row)
+	err = h.eachEntry(ctx, from, args, func(e entry) bool {
 		out = append(out, e)
-		return err
+		return true
 	})
 	return out, err
 }
 
-// scanEntry makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
-func scanEntry(row scanner) (e entry, err error) {
-	var ts, outcome int64
-	c := &Checkpoint{}
-	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
-		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
-	c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
-	return e, err
+// eachEntry is entries one by one, until fn says stop.
+func (h *history) eachEntry(ctx context.Context, from string, args []any, fn func(entry) bool) error {
+	return each(ctx, h.q, opQuery+from, args, func(row scanner) error {
+		var e entry
+		var ts, outcome int64
+		c := &Checkpoint{}
+		err := row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
+			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
+		c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
+		if err == nil && !fn(e) {
+			err = fs.SkipAll
+		}
+		return err
+	})
 }
 
 // sessions are the rows of table session that s sees.
@@ -71,8 +75,7 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 	switch {
 	case !who.AllSessions: // by its number, which is quicker; 0 is nobody's
 		var id int64
-		const find = "SELECT coalesce(max(id), 0) FROM session"
-		err = h.q.QueryRowContext(ctx, find+ses.sql(), ses.args...).Scan(&id)
+		id, err = one[int64](ctx, h.q, "SELECT id FROM session"+ses.sql(), ses.args...)
 		w.and("op.session = ?", id)
 	case len(ses.terms) > 0:
 		w.and("op.session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
@@ -82,15 +85,14 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 
 // entry is the one where column, seq or id, is key.
 func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
-	const one = opQuery + "op" + opJoins + " WHERE op."
-	e, err := scanEntry(h.q.QueryRowContext(ctx, one+column+"=?", key))
-	if errors.Is(err, sql.ErrNoRows) {
-		return e, ErrNotFound
+	es, err := h.entries(ctx, "op"+opJoins+" WHERE op."+column+"=?", key)
+	switch {
+	case err != nil:
+		return entry{}, fmt.Errorf("reading checkpoint: %w", err)
+	case len(es) == 0:
+		return entry{}, ErrNotFound
 	}
-	if err != nil {
-		return e, fmt.Errorf("reading checkpoint: %w", err)
-	}
-	return e, h.fillChanges(ctx, []entry{e})
+	return es[0], h.fillChanges(ctx, es)
 }
 
 // those lists the checkpoints of who for which term holds, oldest first.
@@ -107,55 +109,13 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who from the newest down, of whom of the checkpoint only kind and
-// outcome are filled in, until fn says stop.
+// newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return err
 	}
-	all := `SELECT seq, id, kind, outcome, coalesce(undo_of, 0), coalesce(restore_of, 0), coalesce(run, 0) FROM op` +
-		w.sql() + " ORDER BY seq DESC"
-	return each(ctx, h.q, all, w.args, func(row scanner) error {
-		var e entry
-		var c Checkpoint
-		var code int64
-		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
-		c.Outcome = byCode(outcomes, code)
-		e.c = &c
-		if err == nil && !fn(e) {
-			err = fs.SkipAll
-		}
-		return err
-	})
-}
-
-// sinceStart is the number before the first checkpoint at or after t.
-func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	w, err := h.scopeOfFew(ctx, who)
-	if err != nil {
-		return 0, err
-	}
-	w.and("op.ts >= ?", clampNs(t))
-	var seq int64
-	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
-	err = h.q.QueryRowContext(ctx, before+w.sql(), w.args...).Scan(&seq)
-	return seq, err
-}
-
-// labelled lists who carries the label, oldest first.
-func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
-	w, err := h.scopeOfFew(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	w.and("op.label = ?", label)
-	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	var out []Labelled
-	for _, e := range es {
-		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session, e.seq})
-	}
-	return out, err
+	return h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, fn)
 }
 
 // head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.
@@ -169,15 +129,13 @@ func (h *history) head(ctx context.Context, who Scope, path string, until int64)
 		}
 		w.and(thisPath, []byte(path))
 		w.and("cp.op<? AND op.outcome<>? AND op.kind"+reads+"?", until, outcomeCode(Aborted), KindRead)
-		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
-		e, err := scanEntry(h.q.QueryRowContext(ctx, q, w.args...))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		es, err := h.entries(ctx, opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...)
 		if err != nil {
 			return nil, err
 		}
-		return &e, h.fillChange(ctx, e, path)
+		if len(es) > 0 {
+			return &es[0], h.fillChange(ctx, es[0], path)
+		}
 	}
 	return nil, nil
 }
@@ -198,14 +156,6 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	err = h.eachChange(ctx, changesOfPath+" AND c.op>=?",
 		func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
 	return es, err
-}
-
-// complete reports whether all checkpoints between the two are still there, whoever made them.
-func (h *history) complete(ctx context.Context, after, before int64) (bool, error) {
-	var n int64
-	const count = "SELECT count(*) FROM op WHERE seq>? AND seq<?"
-	err := h.q.QueryRowContext(ctx, count, after, before).Scan(&n)
-	return n == before-after-1, err // numbers are given out without gaps
 }
 
 // A treeMove is an operation that moved a tree: it went, or came back.
@@ -249,21 +199,30 @@ func (h *history) moves(ctx context.Context, path string) ([]treeMove, error) {
 	return out, err
 }
 
-// headAt finds the newest checkpoint below until that is about the object at path, given moves of it: a
-// tree that came back brought what was there when it went. gone says that a tree took the object away since.
+// headAt finds the newest checkpoint that is about the object at path, given the newest ones of the path, the oldest
+// first, and the moves of the trees that it is in: a tree that came back brought what was there when it went. gone says
+// that a tree took the object away since.
 //
 // For example /d/f is edited, /d is deleted, another /d/f is made, and both deletions are undone: the head of /d/f is
 // the edit.
-func (h *history) headAt(ctx context.Context, path string, moves []treeMove, until int64) (hd *entry, gone bool, err error) {
-	hd, err = h.head(ctx, anybody, path, until)
-	n, _ := slices.BinarySearchFunc(moves, until, func(m treeMove, seq int64) int { return cmp.Compare(m.seq, seq) })
-	switch {
-	case err != nil || n == 0 || hd != nil && hd.seq > moves[n-1].seq:
-		return hd, false, err
-	case moves[n-1].went:
-		return hd, true, nil
+func (h *history) headAt(ctx context.Context, path string, line []entry, moves []treeMove) (hd *entry, gone bool, err error) {
+	if len(line) > 0 {
+		hd = &line[len(line)-1]
+	} else if hd, err = h.head(ctx, anybody, path, afterAll); err != nil {
+		return nil, false, err
 	}
-	return h.headAt(ctx, path, moves, cmp.Or(moves[n-1].of, moves[n-1].seq))
+	for n := len(moves); n > 0 && (hd == nil || hd.seq < moves[n-1].seq); {
+		move := moves[n-1]
+		if move.went {
+			return hd, true, nil
+		}
+		until := cmp.Or(move.of, move.seq)
+		if hd, err = h.head(ctx, anybody, path, until); err != nil {
+			return nil, false, err
+		}
+		n, _ = slices.BinarySearchFunc(moves, until, func(m treeMove, seq int64) int { return cmp.Compare(m.seq, seq) })
+	}
+	return hd, false, nil
 }
 
 // The operations of one path.
@@ -318,12 +277,33 @@ func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
 }
 
-func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,
-	args ...any) error {
-	err := each(ctx, h.q, q, args, func(row scanner) error {
-		op, r, err := scanChange(row)
-		if c := of(op); err == nil && c != nil {
-			c.Changes = append(c.Changes, r)
+// eachChange reads the changes that q finds, a query of changeColumns, into the checkpoints that of gives for their numbers.
+func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+	var r struct { // one for all rows
+		op, bits int64
+		Recorded
+		b, a side
+	}
+	c, b, a := &r.Recorded, &r.b, &r.a
+	columns := []any{&r.op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &r.bits,
+		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
+		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs, &c.To, &c.From, &c.Identity}
+	err := each(ctx, h.q, q, args, func(row scanner) (err error) {
+		if err = row.Scan(columns...); err == nil {
+			c.Before, err = b.state(byCode(kinds, r.bits&0xff))
+		}
+		if err == nil {
+			c.After, err = a.state(byCode(kinds, r.bits>>8&0xff))
+		}
+		c.Stored, c.AfterStored = r.bits>>16&1 != 0, r.bits>>17&1 != 0
+		if c.Role == RoleAppended { // the tail is stored, no content of the file
+			c.Stored, c.AfterStored = false, false
+			for _, s := range []*State{&c.Before, &c.After} {
+				s.Tail, s.Hash = s.Hash, ""
+			}
+		}
+		if to := of(r.op); err == nil && to != nil {
+			to.Changes = append(to.Changes, *c)
 		}
 		return err
 	})
@@ -333,35 +313,12 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 	return nil
 }
 
-// scanChange makes the change of a row of changeColumns.
-func scanChange(row scanner) (op int64, c Recorded, err error) {
-	var bits int64
-	var b, a side
-	err = row.Scan(&op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &bits,
-		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
-		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs, &c.To, &c.From, &c.Identity)
-	if err == nil {
-		c.Before, err = b.state(byCode(kinds, bits&0xff))
-	}
-	if err == nil {
-		c.After, err = a.state(byCode(kinds, bits>>8&0xff))
-	}
-	c.Stored, c.AfterStored = bits>>16&1 != 0, bits>>17&1 != 0
-	if c.Role == RoleAppended { // the tail is stored, no content of the file
-		c.Stored, c.AfterStored = false, false
-		for _, s := range []*State{&c.Before, &c.After} {
-			s.Tail, s.Hash = s.Hash, ""
-		}
-	}
-	return op, c, err
-}
-
 // side is one of the two states of a change, as columns have it.
 type side struct {
 	State
 	mode         int64
 	mtime        sql.NullInt64
-	hash, xattrs []byte
+	hash, xattrs sql.RawBytes // until the next row
 }
 
 func (r *side) state(kind Kind) (s State, err error) {

@@ -44,12 +44,12 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 		save(t, d, op(edit("/w/trashed", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1)))))
 	}
 	c.t = c.t.Add(30 * time.Hour)
-	dry, err := d.GC(ctx, checkpoint.GCOptions{DryRun: true})
+	dry, err := d.GC(ctx, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := stats(t, d)
-	r, err := d.GC(ctx, checkpoint.GCOptions{})
+	r, err := d.GC(ctx, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 	if err := d.Unpin(ctx, ids[3], ann); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 2 {
+	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints != 2 {
 		t.Errorf("what is unpinned and no longer in the trash goes: %+v %v", r, err)
 	}
 	sound(t, d)
@@ -111,7 +111,7 @@ func TestGCKeepsNone(t *testing.T) {
 			c.t = c.t.Add(25 * time.Minute)
 		}
 		c.t = c.t.Add(-15 * time.Minute)
-		if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 7 {
+		if r, err := d.GC(ctx, false); err != nil || r.Checkpoints != 7 {
 			t.Errorf("%+v: %+v %v", o, r, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestGCKeepsBases(t *testing.T) {
 		t.Fatalf("the test needs chains, there are %d deltas", s.Deltas)
 	}
 	c.t = c.t.Add(2 * time.Hour)
-	r, err := d.GC(ctx, checkpoint.GCOptions{})
+	r, err := d.GC(ctx, false)
 	if s := stats(t, d); err != nil || s.Contents > 34 || s.Contents+r.Contents != 81 || s.Checkpoints != 1 {
 		t.Errorf("%d contents are left of %d checkpoints: %+v %v", s.Contents, s.Checkpoints, r, err)
 	}
@@ -147,7 +147,7 @@ func TestGCKeepsBases(t *testing.T) {
 	save(t, d, op(edit("/w/a", v[80], []byte("whole"))))
 	c.t = c.t.Add(2 * time.Hour)
 	save(t, d, op(edit("/w/a", []byte("whole"), nil)))
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+	if _, err := d.GC(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	if s := stats(t, d); s.Contents != 2 {
@@ -237,7 +237,7 @@ func TestRandomWhileCleaning(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := d.GC(ctx, checkpoint.GCOptions{Slice: time.Millisecond}); err != nil {
+			if _, err := d.GC(ctx, false); err != nil {
 				done <- err
 				return
 			}
@@ -325,27 +325,4 @@ func TestExternal(t *testing.T) {
 	if err != nil || again.ID != "" {
 		t.Errorf("it is recorded once: %+v %v", again, err)
 	}
-}
-
-// Room is wanted for what is new to the store only.
-func TestStoredContentNeedsNoRoom(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_500_000})
-	rng := rand.New(rand.NewSource(1))
-	var back []checkpoint.Change
-	for i := range 4 {
-		b := make([]byte, 180_000)
-		rng.Read(b)
-		p := fmt.Sprint("/w/", i)
-		id := save(t, d, op(edit(p, nil, b)))
-		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-		back = append(back, edit(p, b, nil))
-	}
-	n := stats(t, d).Checkpoints
-	save(t, d, op(back...))
-	if s := stats(t, d); s.Checkpoints != n+1 {
-		t.Errorf("history went for contents that were stored: %d checkpoints of %d", s.Checkpoints, n+1)
-	}
-	sound(t, d)
 }

@@ -150,16 +150,13 @@ func (w where) with(term string, args ...any) where {
 	return where{append(slices.Clip(w.terms), term), append(slices.Clip(w.args), args...)}
 }
 
+func (w *where) and(term string, args ...any) { *w = w.with(term, args...) }
+
 // when adds the term if yes.
 func (w *where) when(yes bool, term string, args ...any) {
 	if yes {
 		w.and(term, args...)
 	}
-}
-
-func (w *where) and(term string, args ...any) {
-	w.terms = append(w.terms, term)
-	w.args = append(w.args, args...)
 }
 
 func (w *where) sql() string {
@@ -279,19 +276,18 @@ func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known 
 
 // Seen reports whether the store has ever seen that session of that principal; "" stands for any.
 // It remembers for a year one that retention took everything of.
-func (d *DB) Seen(ctx context.Context, principal, session string) (bool, error) {
-	if err := d.enter(); err != nil {
-		return false, err
-	}
-	defer d.active.Done()
+func (d *DB) Seen(ctx context.Context, principal, session string) (seen bool, err error) {
 	ses := Scope{Principal: principal, Session: session, AllSessions: true}.sessions()
 	var trash where
 	trash.when(principal != "", "principal=?", principal)
 	trash.when(session != "", "session=?", session)
-	n, err := one[int](ctx, d.r, "SELECT count(*) FROM (SELECT 1 FROM session"+ses.sql()+" UNION ALL SELECT 1 FROM trash"+
-		trash.sql()+" LIMIT 1) seen", append(ses.args, trash.args...)...)
+	q := "SELECT EXISTS (SELECT 1 FROM session" + ses.sql() + ") OR EXISTS (SELECT 1 FROM trash" + trash.sql() + ")"
+	err = d.view(ctx, func(h *history) (err error) {
+		seen, err = one[bool](ctx, h.q, q, append(ses.args, trash.args...)...)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("looking for a session: %w", err)
 	}
-	return n > 0, nil
+	return seen, nil
 }

@@ -56,13 +56,26 @@ type Begun struct {
 	Time time.Time // Restore.Since of it means the same: it is the time of First if there is one
 	// First is the session's first checkpoint since then that is still there; "" when there is none.
 	First ID
-
-	after int64
 }
 
-// turnStart is the sequence number after which the one turn of that name begins.
-func turnStart(ctx context.Context, h *history, who Scope, turn string) (int64, error) {
-	begun, err := h.begun(ctx, who, turn)
+// turnStart is the number of the checkpoint after which the one turn of that name begins.
+func (h *history) turnStart(ctx context.Context, who Scope, turn string) (int64, error) {
+	const q = `SELECT t.after, t.ts, coalesce(op.id, ''), coalesce(op.ts, 0) FROM turn t LEFT JOIN op ON op.seq=
+			(SELECT min(seq) FROM op o WHERE o.session=t.session AND o.seq > t.after)
+		WHERE t.name=? AND t.session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY t.id`
+	var begun []Begun
+	var after int64
+	err := each(ctx, h.q, q, []any{turn, who.Principal, who.Session}, func(row scanner) error {
+		var b Begun
+		var ts, first int64
+		err := row.Scan(&after, &ts, &b.First, &first)
+		if b.First != "" {
+			ts = first
+		}
+		b.Time = time.Unix(0, ts)
+		begun = append(begun, b)
+		return err
+	})
 	switch {
 	case err != nil:
 		return 0, err
@@ -71,7 +84,7 @@ func turnStart(ctx context.Context, h *history, who Scope, turn string) (int64, 
 	case len(begun) > 1:
 		return 0, &AmbiguousTurnError{turn, begun}
 	}
-	return begun[0].after, nil
+	return after, nil
 }
 
 // lostSince gives the changes of the session after start that retention took, the point of a rewind;
@@ -86,25 +99,6 @@ func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost
 		return nil, &PartialError{*lost}
 	}
 	return lost, nil
-}
-
-// begun lists the beginnings of turns of that name, oldest first.
-func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
-	const q = `SELECT t.after, t.ts, coalesce(op.id, ''), coalesce(op.ts, 0) FROM turn t LEFT JOIN op ON op.seq=
-			(SELECT min(seq) FROM op o WHERE o.session=t.session AND o.seq > t.after)
-		WHERE t.name=? AND t.session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY t.id`
-	err = each(ctx, h.q, q, []any{turn, who.Principal, who.Session}, func(row scanner) error {
-		var b Begun
-		var ts, first int64
-		err := row.Scan(&b.after, &ts, &b.First, &first)
-		if b.First != "" {
-			ts = first
-		}
-		b.Time = time.Unix(0, ts)
-		out = append(out, b)
-		return err
-	})
-	return out, err
 }
 
 // lost gives the changes of who that retention took; nil when there are none.
@@ -142,8 +136,6 @@ func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 
 // goneOf is the newest checkpoint of path that retention took, if it was newer than all that
 // stayed; else 0, or one that is older than head.
-func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error) {
-	const find = "SELECT coalesce(max(gone), 0) FROM path WHERE path=?"
-	err = h.q.QueryRowContext(ctx, find, []byte(path)).Scan(&seq)
-	return seq, err
+func (h *history) goneOf(ctx context.Context, path string) (int64, error) {
+	return one[int64](ctx, h.q, "SELECT coalesce(gone, 0) FROM path WHERE path=?", []byte(path))
 }

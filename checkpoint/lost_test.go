@@ -84,7 +84,7 @@ func TestRewindPastWhatRetentionTook(t *testing.T) {
 		whole(t, d, name+" before retention took anything", turn("s1", name))
 	}
 	c.t = c.t.Add(time.Hour)
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+	if _, err := d.GC(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 2 {
@@ -148,7 +148,7 @@ func TestNoChangeFromOutsideWhereRetentionTookTheNewest(t *testing.T) {
 			}
 		}
 		save(t, d, op(edit("/w/other", v[0], v[1])))
-		if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+		if _, err := d.GC(ctx, false); err != nil {
 			t.Fatal(err)
 		}
 		seen := []checkpointtest.Observed{{Path: "/w/f", State: file(v[2]), Content: v[2]}}
@@ -193,7 +193,7 @@ func TestTurnsOfOneNameGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.t = c.t.Add(2 * time.Hour)
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+	if _, err := d.GC(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	if p := whole(t, d, "the last one", r); len(p.Undoes) != 1 {

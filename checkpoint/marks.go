@@ -1,44 +1,33 @@
 package checkpoint
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // BeginTurn marks the beginning of a turn: checkpoints of the session from here on belong to it or to
 // a later one. To begin the turn that the session is in changes nothing; began says whether this
 // call was the one. The name of an earlier turn begins another turn of that name: each conversation
 // may count its turns from one.
 func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
-	if err := d.enter(); err != nil {
-		return false, err
-	}
-	defer d.active.Done()
 	if name == "" || len(name) > maxName {
 		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
-	last, err := one[string](ctx, d.r, `SELECT name FROM turn
-		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`,
-		who.Principal, who.Session)
-	if err == nil && last == name {
+	const newest = `SELECT name FROM turn
+		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`
+	current, err := one[string](ctx, d.r, newest, who.Principal, who.Session)
+	if err == nil && current == name {
 		return false, nil // a process for every call asks for every call: no transaction for that
 	}
-	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
-		s, err := tx.session(ctx, who.Principal, who.Session)
-		if err != nil {
+	err = d.write(ctx, "beginning turn", true, func(ctx context.Context, tx *tx) error {
+		current, err := one[string](ctx, tx, newest, who.Principal, who.Session)
+		if began = current != name; err != nil || !began {
 			return err
 		}
-		last, err := one[string](ctx, tx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s)
-		if began = last != name; err != nil || !began {
-			return err
+		last, err := tx.latest(ctx, who.Principal, who.Session)
+		if err == nil {
+			_, err = tx.newTurn(ctx, last, name, d.o.Now().UnixNano())
 		}
-		_, err = tx.newTurn(ctx, s, name, d.o.Now().UnixNano())
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("beginning turn: %w", named(err))
-	}
-	return began, nil
+	return began && err == nil, err
 }
 
 // Pin protects a checkpoint from retention; Unpin takes that back.

@@ -175,7 +175,7 @@ func (c *Change) larger() *State {
 	return &c.After
 }
 
-// tailSize is how long the tail is.
+// tailSize is the length of the tail.
 func (c *Change) tailSize() int64 {
 	if n := c.After.Size - c.Before.Size; n > 0 {
 		return n

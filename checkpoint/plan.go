@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -167,10 +168,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 			return nil, &BadOpError{"", "one of the paths is empty"}
 		}
 	}
-	mode := r.Mode
-	if mode == "" {
-		mode = ModeState
-	}
+	mode := cmp.Or(r.Mode, ModeState)
 	if mode != ModeState && mode != ModeInverse {
 		return nil, &BadOpError{"", fmt.Sprintf("mode %q is neither state nor inverse", mode)}
 	}
@@ -191,9 +189,9 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		var start int64
 		switch {
 		case r.Turn != "":
-			start, err = turnStart(ctx, h, who, r.Turn)
+			start, err = h.turnStart(ctx, who, r.Turn)
 		case r.Label != "":
-			start, err = labelStart(ctx, h, who, r.Label)
+			start, err = h.labelStart(ctx, who, r.Label)
 		default:
 			start, err = h.sinceStart(ctx, who, r.Since)
 		}
@@ -232,7 +230,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
 }
 
-// A footprint is what operations are about: true for their paths, false for what is only above one.
+// A footprint has the paths of operations: true for a path of one, false for a directory above one.
 type footprint map[string]bool
 
 func (f footprint) add(path string) {
@@ -318,28 +316,44 @@ func unmoved(ops []entry) []entry {
 	return out
 }
 
-// labelStart is the sequence number before the one checkpoint that carries the label.
-func labelStart(ctx context.Context, h *history, who Scope, label string) (int64, error) {
-	carry, err := h.labelled(ctx, who, label)
+// labelStart is the number before the one checkpoint that carries the label.
+func (h *history) labelStart(ctx context.Context, who Scope, label string) (int64, error) {
+	w, err := h.scopeOfFew(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	w.and("op.label = ?", label)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	switch {
 	case err != nil:
 		return 0, err
-	case len(carry) == 0:
+	case len(es) == 0:
 		return 0, ErrNotFound
-	case len(carry) > 1:
-		return 0, &AmbiguousLabelError{label, carry}
+	case len(es) == 1:
+		return es[0].seq - 1, nil
 	}
-	return carry[0].seq - 1, nil
+	many := &AmbiguousLabelError{Label: label}
+	for _, e := range es {
+		many.Carry = append(many.Carry, Labelled{e.c.ID, e.c.Time, e.c.Session})
+	}
+	return 0, many
+}
+
+// sinceStart is the number before the first checkpoint at or after t.
+func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
+	w, err := h.scopeOfFew(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	w.and("op.ts >= ?", clampNs(t))
+	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
+	return one[int64](ctx, h.q, before+w.sql(), w.args...)
 }
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.
 func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, only []string) error {
-	type first struct {
-		seq                int64
-		principal, session string
-	}
 	at := map[string]int{}
-	firsts := map[string]first{}
+	var firsts []entry // of each item the first operation
 	for _, e := range ops {
 		touched := false
 		for _, c := range e.c.Changes {
@@ -353,7 +367,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 				continue
 			}
 			at[c.Path] = len(p.Items)
-			firsts[c.Path] = first{e.seq, e.c.Principal, e.c.Session}
+			firsts = append(firsts, e)
 			p.Items = append(p.Items, Item{
 				Path: c.Path, Role: c.Role, Want: c.Before, Stored: c.Stored, Missing: c.Skipped,
 				Base: c.After, BaseStored: c.AfterStored, Moved: c.Moved,
@@ -371,38 +385,8 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		moves, err := h.moves(ctx, it.Path)
-		if err != nil {
+		if err := it.follow(ctx, h, who, firsts[i]); err != nil {
 			return err
-		}
-		hd, away, err := h.headAt(ctx, it.Path, moves, afterAll)
-		if err != nil {
-			return err
-		}
-		if hd == nil { // the only operations on it were aborted
-			it.Head, it.HeadBefore, it.HeadSettled, it.HeadSeen = it.Want, it.Want, true, true
-			if away {
-				it.Head, it.HeadBefore = State{Kind: Absent}, State{Kind: Absent}
-			}
-			continue
-		}
-		f := firsts[it.Path]
-		if err := it.trace(ctx, h, f.seq, f.principal, f.session, moves); err != nil {
-			return err
-		}
-		if hd.c.Principal == f.principal && hd.c.Session == f.session {
-			it.HeadID = hd.c.ID
-		}
-		gone, err := h.goneOf(ctx, it.Path)
-		if err != nil {
-			return err
-		}
-		it.HeadLost = gone > hd.seq
-		it.HeadSettled, it.HeadSeen = !pending(h, hd), who.sees(hd.c.Principal, hd.c.Session)
-		c := hd.change(it.Path)
-		it.Head, it.HeadBefore = c.After, c.Before
-		if away {
-			it.Head, it.HeadBefore, it.HeadSettled = State{Kind: Absent}, State{Kind: Absent}, true
 		}
 	}
 	sort.SliceStable(p.Items, func(i, j int) bool {
@@ -416,6 +400,112 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		return a.Path < b.Path
 	})
 	return nil
+}
+
+// follow finds what became of the path since first, the first operation that the plan takes back, and who may see it.
+func (it *Item) follow(ctx context.Context, h *history, who Scope, first entry) error {
+	moves, err := h.moves(ctx, it.Path)
+	if err != nil {
+		return err
+	}
+	line, err := h.lineage(ctx, it.Path, first.seq)
+	if err != nil {
+		return err
+	}
+	head, away, err := h.headAt(ctx, it.Path, line, moves)
+	if err != nil {
+		return err
+	}
+	it.Head, it.HeadBefore, it.HeadSettled, it.HeadSeen = it.Want, it.Want, true, true // the only operations on it were aborted
+	if head != nil {
+		if err := it.trace(ctx, h, line, first, moves); err != nil {
+			return err
+		}
+		gone, err := h.goneOf(ctx, it.Path)
+		if err != nil {
+			return err
+		}
+		if head.c.Principal == first.c.Principal && head.c.Session == first.c.Session {
+			it.HeadID = head.c.ID
+		}
+		c := head.change(it.Path)
+		it.Head, it.HeadBefore, it.HeadSettled = c.After, c.Before, !pending(h, head)
+		it.HeadLost, it.HeadSeen = gone > head.seq, who.sees(head.c.Principal, head.c.Session)
+	}
+	if away {
+		it.Head, it.HeadBefore, it.HeadSettled = State{Kind: Absent}, State{Kind: Absent}, true
+	}
+	return nil
+}
+
+// trace goes along line, the operations on the path from first on, the oldest first. Say the session left "b" there,
+// and its next change found "c": then somebody else was at it. That is another session, whose
+// changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
+// newest state of all is not the one that the session left last. Changes that others made and took back do not
+// count.
+func (it *Item) trace(ctx context.Context, h *history, line []entry, first entry, moves []treeMove) (err error) {
+	var last *entry // of the session
+	others := false // recorded since then
+	for i := range line {
+		e := &line[i]
+		if e.seq != first.seq && (e.c.Kind == KindExternal ||
+			e.c.Principal != first.c.Principal || e.c.Session != first.c.Session) {
+			others = true
+			continue
+		}
+		it.Own = append(it.Own, e.c.ID)
+		if last != nil && !it.Foreign {
+			if it.Foreign, err = gap(ctx, h, last, e, others, moves); err != nil {
+				return err
+			}
+		}
+		last, others = e, false
+		it.meta.note(&e.c.Changes[0])
+	}
+	if others && last != nil &&
+		!line[len(line)-1].c.Changes[0].After.Same(last.c.Changes[0].After) {
+		it.Foreign = true
+	}
+	return nil
+}
+
+// gap reports whether somebody else's change lies between two changes of one session. others says
+// that one is recorded; then what can't be told counts as changed.
+func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []treeMove) (bool, error) {
+	left, found := &a.c.Changes[0], &b.c.Changes[0]
+	if left.After.Same(found.Before) {
+		return false, nil
+	}
+	if pending(h, a) && left.Before.Same(found.Before) {
+		return false, nil // it may never have taken place
+	}
+	if others {
+		return true, nil
+	}
+	if left.After.maybe(found.Before) || found.Role == RoleTree {
+		return false, nil // a tree that is moved is in the trash: nothing of it is overwritten
+	}
+	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
+		return false, nil
+	}
+	// The checkpoints that retention took may hold a change of this session. Numbers are given out without gaps.
+	n, err := one[int64](ctx, h.q, "SELECT count(*) FROM op WHERE seq>? AND seq<?", a.seq, b.seq)
+	return n == b.seq-a.seq-1, err
+}
+
+// maybe reports whether s and o can be the same, as far as they are known. The store has no hash of
+// a file that was purged or moved as a whole, and no target of such a link.
+func (s State) maybe(o State) bool {
+	if s.kind() != o.kind() {
+		return false
+	}
+	switch s.kind() {
+	case File:
+		return (s.Hash == "" || o.Hash == "") && s.Size == o.Size
+	case Symlink:
+		return s.Target == "" || o.Target == ""
+	}
+	return true
 }
 
 func (it *Item) rank() int {
@@ -457,7 +547,7 @@ func visible(ctx context.Context, h *history, who Scope, id ID) (entry, error) {
 	return e, nil
 }
 
-// outside picks those of all, which is what a rewind looks at, for Plan.Outside.
+// outside picks the checkpoints for Plan.Outside out of all, the ones that a rewind looks at.
 func outside(ctx context.Context, h *history, all []entry, only []string) (out []ID, err error) {
 	// The first change of a path by the session, and the last one from outside before that.
 	type own struct{ external, first *entry }
@@ -504,79 +594,6 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 // RoleTree is the role of a path that was moved as a whole, with all it holds. The store knows what
 // it was, not its content.
 const RoleTree = "tree"
-
-// trace follows what became of the path from its first change on. Say the session left "b" there,
-// and its next change found "c": then somebody else was at it. That is another session, whose
-// changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
-// newest state of all is not the one that the session left last. Changes that others made and took back do not
-// count.
-func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string, moves []treeMove) error {
-	line, err := h.lineage(ctx, it.Path, seq)
-	if err != nil {
-		return err
-	}
-	var last *entry // of the session
-	others := false // recorded since then
-	for i := range line {
-		e := &line[i]
-		if e.seq != seq && (e.c.Kind == KindExternal ||
-			e.c.Principal != principal || e.c.Session != session) {
-			others = true
-			continue
-		}
-		it.Own = append(it.Own, e.c.ID)
-		if last != nil && !it.Foreign {
-			if it.Foreign, err = gap(ctx, h, last, e, others, moves); err != nil {
-				return err
-			}
-		}
-		last, others = e, false
-		it.meta.note(&e.c.Changes[0])
-	}
-	if others && last != nil &&
-		!line[len(line)-1].c.Changes[0].After.Same(last.c.Changes[0].After) {
-		it.Foreign = true
-	}
-	return nil
-}
-
-// gap reports whether somebody else's change lies between two changes of one session. others says
-// that one is recorded; then what can't be told counts as changed.
-func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []treeMove) (bool, error) {
-	left, found := &a.c.Changes[0], &b.c.Changes[0]
-	if left.After.Same(found.Before) {
-		return false, nil
-	}
-	if pending(h, a) && left.Before.Same(found.Before) {
-		return false, nil // it may never have taken place
-	}
-	if others {
-		return true, nil
-	}
-	if left.After.maybe(found.Before) || found.Role == RoleTree {
-		return false, nil // a tree that is moved is in the trash: nothing of it is overwritten
-	}
-	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
-		return false, nil
-	}
-	// The checkpoints that retention took may hold a change of this session.
-	return h.complete(ctx, a.seq, b.seq)
-}
-
-// maybe reports whether s and o can be the same, as far as they are known. The store has no hash of
-// a file that was purged or moved as a whole, and no target of such a link.
-func (s State) maybe(o State) bool {
-	if s.kind() != o.kind() {
-		return false
-	}
-	switch s.kind() {
-	case File:
-		return (s.Hash == "" || o.Hash == "") && s.Size == o.Size
-	case Symlink:
-		return s.Target == "" || o.Target == ""
-	}
-	return true
-}
 
 // ours holds the changes that a session made to the metadata of a file.
 type ours struct {

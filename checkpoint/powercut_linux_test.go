@@ -70,20 +70,8 @@ func afterCut(t *testing.T, dir string, said []string) (lost, unsound string) {
 	if err := openAsSaved(d); err != nil {
 		return "", err.Error()
 	}
-	for _, l := range said {
-		f := strings.Fields(l)
-		if f[0] != "ok" {
-			continue
-		}
-		c, err := d.Get(ctx, checkpoint.ID(f[1]), ann)
-		if err != nil || c.Changes[0].Before.Hash != f[2] || c.Changes[0].After.Hash != f[3] {
-			return fmt.Sprintf("%s: %v", l, err), ""
-		}
-		for _, h := range f[2:] {
-			if b, err := d.Content(ctx, h); err != nil || sum(b) != h {
-				return fmt.Sprintf("%s: %v", l, err), ""
-			}
-		}
+	if _, lost := acknowledged(d, said); lost != nil {
+		return lost[0], ""
 	}
 	if _, err := d.Save(ctx, op(edit("/w/after", []byte("1"), []byte("2")))); err != nil {
 		return "", "nothing can be saved: " + err.Error()
@@ -108,7 +96,7 @@ func early(rec recording) (out []string) {
 	return out
 }
 
-// The power is cut at any moment, and of what had not been synced any part is lost. What the store said to be saved is
+// The power is cut at any moment, and of what had not been synced any part is lost. Each acknowledged save is
 // there. A store that does not sync its log is played by a recording without those syncs, and is caught.
 func TestPowerCut(t *testing.T) {
 	if testing.Short() {
@@ -135,7 +123,7 @@ func TestPowerCut(t *testing.T) {
 }
 
 // A call fails once, or from then on, for every kind of call and every time that it is made: what was said to be saved in spite of it is
-// there, also when the power goes later on, and the store is sound. What the system forgets after a failed sync is forgotten here as well.
+// there, also when the power goes later on, and the store is sound. The system forgets what it could not write in a sync that failed, and so does this disk.
 func TestDiskFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")

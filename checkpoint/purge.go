@@ -65,18 +65,12 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	if err := d.inPlace(); err != nil {
-		return Purged{}, err
-	}
 	d.cleaning.Lock() // no gc meanwhile
 	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
-	left, err := unpurged(ctx, d.r)
-	if err != nil {
-		return Purged{}, err
-	}
+	var err error
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
-		err = d.snapshot(ctx, func(h *history) error { return w.find(ctx, h.q) })
+		err = d.view(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
 		err = d.transact(ctx, w.run)
 	}
@@ -84,7 +78,6 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	d.pack.Forget()
-	w.r.Resumed = len(left) > 0
 	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
 		return w.r, err
 	}
@@ -140,12 +133,15 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	w.r, w.targets = Purged{}, nil
 	rubbish, err := unnamed(ctx, q, w.d.blobs)
 	if err != nil {
 		return err
 	}
-	w.r.Files = len(rubbish)
+	left, err := unpurged(ctx, q)
+	if err != nil {
+		return err
+	}
+	w.r.Files, w.r.Resumed = len(rubbish), len(left) > 0
 	if w.p.Hash != "" {
 		h, err := blob.ParseHash(w.p.Hash)
 		if err != nil {
@@ -189,10 +185,7 @@ func (w *purger) find(ctx context.Context, q querier) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range hashes {
-		w.r.Hashes = append(w.r.Hashes, fmt.Sprintf("%x", h))
-	}
-	slices.Sort(w.r.Hashes)
+	w.r.Hashes = inHex(hashes)
 	var ops, paths []int64
 	for some := range slices.Chunk(w.targets, maxIn) {
 		uses := "SELECT op, path FROM change WHERE bobj" + in(some) + " UNION SELECT op, path FROM change WHERE aobj" + in(some)
@@ -315,10 +308,16 @@ func (w *purger) note(ctx context.Context, tx *tx) error {
 
 // unpurged are the hashes that others are still to forget. A purge that is cut off after its commit
 // has forgotten itself what it purged, while the records of others still hold it.
-func unpurged(ctx context.Context, q querier) (out []string, err error) {
-	hashes, err := column[[]byte](ctx, q, "SELECT hash FROM unpurged ORDER BY hash")
+func unpurged(ctx context.Context, q querier) ([]string, error) {
+	hashes, err := column[[]byte](ctx, q, "SELECT hash FROM unpurged")
+	return inHex(hashes), err
+}
+
+// inHex writes hashes in hex, sorted.
+func inHex(hashes [][]byte) (out []string) {
 	for _, h := range hashes {
 		out = append(out, fmt.Sprintf("%x", h))
 	}
-	return out, err
+	slices.Sort(out)
+	return out
 }

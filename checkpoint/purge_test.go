@@ -80,6 +80,15 @@ func TestPurgeLeavesNoByte(t *testing.T) {
 
 func TestPurgeNeedsATarget(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
+	save(t, d, op(edit("/w/a", []byte("a secret"), []byte("b"))))
+	for path, paths := range map[string]int{"/w/a": 1, "/w/x": 0} { // its contents are gone, or it never was there
+		for i := range 2 {
+			p, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == path }})
+			if err != nil || p.Paths != paths || p.Contents > 0 && i > 0 || p.Resumed {
+				t.Errorf("%s: %+v %v", path, p, err)
+			}
+		}
+	}
 	var bad *checkpoint.BadOpError
 	for _, p := range []checkpoint.Purge{{}, {Hash: "no"}, {Hash: strings.Repeat("g", 64)}} {
 		if _, err := d.Purge(ctx, p); !errors.As(err, &bad) {
@@ -136,7 +145,7 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	}
 	var told []string
 	hear := func(hashes []string) error { told = hashes; return nil }
-	if r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(other), Forget: hear}); err != nil || r.Contents != 1 || r.Files != 1 {
+	if r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(other), Forget: hear}); err != nil || r.Contents != 1 || r.Files != 1 || !r.Resumed {
 		t.Errorf("%+v %v", r, err)
 	}
 	want := []string{sum(secret), sum(other)}
@@ -144,7 +153,7 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told to forget %v, not %v", told, want)
 	}
-	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte("unknown")), Forget: hear}); err != nil || !slices.Equal(told, []string{sum([]byte("unknown"))}) {
+	if r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte("unknown")), Forget: hear}); err != nil || r.Resumed || !slices.Equal(told, []string{sum([]byte("unknown"))}) {
 		t.Errorf("what was forgotten is not told again: %v %v", told, err)
 	}
 	for _, h := range want {
@@ -208,26 +217,6 @@ func TestPurgeLeavesTheEmptyContent(t *testing.T) {
 		t.Errorf("the other file: %+v %v", c, err)
 	}
 	sound(t, d)
-}
-
-// Whether a purge found what was named, and whether it went on with an earlier one.
-func TestPurgeSaysWhetherItFoundAnything(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{})
-	save(t, d, op(edit("/w/.env", []byte("a secret"), []byte("b"))))
-	match := func(name string) func(string) bool { return func(p string) bool { return p == name } }
-	if p, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/x")}); err != nil || p.Paths != 0 || p.Resumed {
-		t.Errorf("nothing: %+v %v", p, err)
-	}
-	no := errors.New("no")
-	if _, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/.env"), Forget: func([]string) error { return no }}); !errors.Is(err, no) {
-		t.Fatal(err)
-	}
-	for _, resumed := range []bool{true, false} {
-		p, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/.env"), Forget: func([]string) error { return nil }})
-		if err != nil || p.Paths != 1 || p.Contents != 0 || p.Resumed != resumed {
-			t.Errorf("again: %+v %v", p, err)
-		}
-	}
 }
 
 // The contents of a change that is open go only when its host is no more, and that is asked for. A

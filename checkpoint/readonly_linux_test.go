@@ -48,7 +48,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Errorf("%s: what a purge would remove: %+v %v", log, p, err)
 		}
 		_, err1 := d.Save(ctx, op(edit("/w/a", nil, []byte("3"))))
-		_, err2 := d.GC(ctx, checkpoint.GCOptions{})
+		_, err2 := d.GC(ctx, false)
 		for _, err := range []error{err1, err2, d.Pin(ctx, id, ann)} {
 			if !errors.Is(err, checkpoint.ErrReadOnly) {
 				t.Errorf("%s: what writes is ErrReadOnly, not %v", log, err)

@@ -59,7 +59,7 @@ func TestUndoOfARunPastWhatRetentionTook(t *testing.T) {
 	other := inRun(t, d, 8, "/w/b", "0", "1")
 	another := inRun(t, d, 8, "/w/c", "0", "1")
 	c.t = c.t.Add(20 * time.Minute)
-	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 1 {
+	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints != 1 {
 		t.Fatal(r, err)
 	}
 	last := inRun(t, d, 7, "/w/a", "2", "3") // it goes on
@@ -91,7 +91,7 @@ func TestUndoIsOfTheNewest(t *testing.T) {
 	c.t = c.t.Add(50 * time.Minute)
 	undoes(t, d, "of the newer one", newer)
 	c.t = c.t.Add(20 * time.Minute)
-	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 2 {
+	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints != 2 {
 		t.Fatal(r, err)
 	}
 	if p, err := d.Redo(ctx, ann); !errors.Is(err, checkpoint.ErrNothing) {
@@ -105,7 +105,7 @@ func TestUndoIsOfTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.t = c.t.Add(2 * time.Hour)
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+	if _, err := d.GC(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Undo(ctx, ann); !errors.As(err, &nothing) || nothing.Lost == nil {

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,9 +25,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	}
 	defer d.active.Done()
 	var s *save
-	if err = d.inPlace(); err == nil {
-		err = d.pack.NeedKey(ctx) // it would need a transaction of its own
-	}
+	err = d.pack.NeedKey(ctx) // it would need a transaction of its own
 	for try := 0; err == nil; try++ {
 		s = &save{d: d, op: &op}
 		if err = d.transact(ctx, s.run); err == nil {
@@ -52,32 +51,33 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 
 // save is an Op on its way into the store.
 type save struct {
-	d       *DB
-	op      *Op
-	seq     int64
-	id      ID
-	names   []string // of large contents that were written
-	missing []Skip
-	trashed []Trashed
+	d     *DB
+	op    *Op
+	seq   int64
+	id    ID
+	names []string // of large contents that were written
+	large int64    // their bytes
+	// contentID is the number of the newest content.
+	contentID int64
+	missing   []Skip
+	trashed   []Trashed
 }
 
 // stored is the row of a content.
 type stored struct {
-	id, key int64
-	depth   int
-	hash    blob.Hash
-	content []byte // nil: it was not looked at
+	id, key, size int64
+	depth         int // -1: its bytes are not stored
+	hash          blob.Hash
+	content       []byte // nil: not to be stored, or not looked at
 }
 
 func (s *save) run(ctx context.Context, tx *tx) error {
-	if err := s.d.inPlace(); err != nil { // it may have waited for long
-		return err
-	}
 	op := s.op
-	session, err := tx.session(ctx, op.Principal, op.Session)
+	last, err := tx.latest(ctx, op.Principal, op.Session)
 	if err != nil {
 		return err
 	}
+	session := last.session
 	if op.Kind == KindImport && op.Label != "" {
 		// Two processes may import one folder at once; inside the transaction nobody comes in between.
 		n, err := one[int](ctx, tx, `SELECT count(*) FROM op WHERE label=? AND kind=?
@@ -91,7 +91,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		// The last one of that name goes on.
 		turn, err = one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM turn WHERE session=? AND name=?", session, op.Turn)
 		if err == nil && turn == 0 {
-			turn, err = tx.newTurn(ctx, session, op.Turn, s.d.o.Now().UnixNano())
+			turn, err = tx.newTurn(ctx, last, op.Turn, s.d.o.Now().UnixNano())
 		}
 		if err != nil {
 			return err
@@ -111,11 +111,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	last, err := one[int64](ctx, tx, "SELECT coalesce(max(seq), 0) FROM op")
-	if err != nil {
-		return err
-	}
-	s.seq = last + 1
+	s.seq, s.contentID = last.op+1, last.content
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
 	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
@@ -134,11 +130,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	err = s.d.measure(ctx, tx)
-	if used := s.d.used.Load(); err == nil && used > s.d.o.MaxBytes {
-		err = &FullError{used, s.d.o.MaxBytes}
-	}
-	return err
+	return s.d.fits(ctx, tx, last.files+s.large)
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -157,38 +149,44 @@ func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
 	return seq, err
 }
 
-func (tx *tx) session(ctx context.Context, principal, name string) (int64, error) {
-	id, err := one[int64](ctx, tx, "SELECT id FROM session WHERE principal=? AND name=?", principal, name)
-	if err != nil || id != 0 {
-		return id, err
+// latest has the number of a session, those of the newest checkpoint and content, 0 for none, and the bytes of all large contents.
+type latest struct{ session, op, content, files int64 }
+
+// latest gives the numbers for a session, which it makes if there is none.
+func (tx *tx) latest(ctx context.Context, principal, session string) (l latest, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(id), 0) FROM session WHERE principal=? AND name=?),
+		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content),
+		(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)`, principal, session).
+		Scan(&l.session, &l.op, &l.content, &l.files)
+	if err == nil && l.session == 0 {
+		l.session, err = one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, session)
 	}
-	return one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, name)
+	return l, err
 }
 
-// newTurn begins a turn after the newest checkpoint there is.
-func (tx *tx) newTurn(ctx context.Context, session int64, name string, now int64) (int64, error) {
-	return one[int64](ctx, tx, `INSERT INTO turn(session, name, after, ts)
-		VALUES(?,?,(SELECT coalesce(max(seq),0) FROM op),?) RETURNING id`, session, name, now)
+// newTurn begins a turn after the newest checkpoint.
+func (tx *tx) newTurn(ctx context.Context, last latest, name string, now int64) (int64, error) {
+	return one[int64](ctx, tx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,?,?) RETURNING id",
+		last.session, name, last.op, now)
 }
 
 // change writes the i-th change, its contents and its entry in the trash.
 func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	ch := &s.op.Changes[i]
-	path, err := one[int64](ctx, tx, "SELECT id FROM path WHERE path=?", []byte(ch.Path))
-	if err == nil && path == 0 {
+	var path int64
+	known := false
+	err := tx.QueryRowContext(ctx, `SELECT id, EXISTS (SELECT 1 FROM known WHERE session=? AND known.path=path.id)
+		FROM path WHERE path=?`, session, []byte(ch.Path)).Scan(&path, &known)
+	if errors.Is(err, sql.ErrNoRows) {
 		path, err = one[int64](ctx, tx, "INSERT INTO path(path) VALUES(?) RETURNING id", []byte(ch.Path))
 	}
+	if err == nil && !known {
+		err = tx.exec(ctx, "INSERT INTO known(session, path) VALUES(?,?)", session, path)
+	}
 	if err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, "INSERT INTO known(session, path) VALUES(?,?) ON CONFLICT DO NOTHING", session, path); err != nil {
-		return err
-	}
-	before, err := s.content(ctx, tx, ch, &ch.Before, ch.Content, path, nil)
-	if err != nil {
-		return err
-	}
-	after, err := s.content(ctx, tx, ch, &ch.After, ch.AfterContent, path, before)
+	before, after, err := s.contents(ctx, tx, ch, path)
 	if err != nil {
 		return err
 	}
@@ -255,44 +253,73 @@ func (s *State) metadata(before State) []any {
 	return out
 }
 
-// content finds or makes the row of the content of st, one of the states of ch; nil if that has no
-// hash. body is its bytes, nil if they are not to be stored; then a row without bytes has the depth
-// -1. A new one becomes a delta on base, or, without that, on the newest content of the path.
-func (s *save) content(ctx context.Context, tx *tx, ch *Change, st *State, body []byte, path int64, base *stored) (*stored, error) {
-	if st.Hash == "" {
-		return nil, nil
-	}
-	h, err := blob.ParseHash(st.Hash)
-	if err != nil {
-		return nil, err
-	}
-	c := &stored{hash: h, content: body, depth: -1}
-	err = each(ctx, tx, "SELECT id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=?", []any{h[:]},
-		func(row scanner) error { return row.Scan(&c.id, &c.depth, &c.key) })
-	if err != nil {
-		return nil, err
-	}
-	if c.depth < 0 && body == nil {
-		if c.id == 0 {
-			size := st.Size
-			if st.Tail != "" {
-				size = ch.tailSize()
-			}
-			c.id, err = one[int64](ctx, tx, "INSERT INTO content(hash, size) VALUES(?,?) RETURNING id", h[:], size)
+// contents finds or makes the rows of the contents before and after ch, nil for a state without a hash. A new content becomes a delta: that
+// after the change on that before it, that before it on the newest content of the path.
+func (s *save) contents(ctx context.Context, tx *tx, ch *Change, path int64) (before, after *stored, err error) {
+	var hashes [2]any
+	var sides [2]*stored
+	for i, side := range []struct {
+		st   *State
+		body []byte
+	}{{&ch.Before, ch.Content}, {&ch.After, ch.AfterContent}} {
+		if side.st.Hash == "" {
+			continue
 		}
-		return c, err
+		h, err := blob.ParseHash(side.st.Hash)
+		if err != nil {
+			return nil, nil, err
+		}
+		hashes[i], sides[i] = h[:], &stored{hash: h, content: side.body, size: side.st.Size, depth: -1}
+		if side.st.Tail != "" {
+			sides[i].size = ch.tailSize()
+		}
 	}
-	if c.depth < 0 {
-		err = s.put(ctx, tx, c, path, base)
+	before, after = sides[0], sides[1]
+	if before != nil && after != nil && before.hash == after.hash {
+		if before.content == nil {
+			before.content = after.content
+		}
+		after = before
 	}
-	if body != nil {
-		s.d.pack.Retain(h, c.key, body)
+	err = each(ctx, tx, "SELECT hash, id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=? OR hash=?",
+		hashes[:], func(row scanner) error {
+			var h []byte
+			found := stored{}
+			err := row.Scan(&h, &found.id, &found.depth, &found.key)
+			for _, c := range sides {
+				if c != nil && string(c.hash[:]) == string(h) {
+					c.id, c.depth, c.key = found.id, found.depth, found.key
+				}
+			}
+			return err
+		})
+	if err == nil && before != nil {
+		err = s.put(ctx, tx, before, path, nil)
 	}
-	return c, err
+	if err == nil && after != nil && after != before {
+		err = s.put(ctx, tx, after, path, before)
+	}
+	return before, after, err
 }
 
-// put writes the bytes of c.
+// put writes the row of c if there is none, and its bytes if they are given and not stored yet.
 func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
+	switch {
+	case c.depth < 0 && c.content != nil:
+		err = s.pack(ctx, tx, c, path, base)
+	case c.id == 0:
+		s.contentID++
+		c.id = s.contentID
+		err = tx.exec(ctx, "INSERT INTO content(id, hash, size) VALUES(?,?,?)", c.id, c.hash[:], c.size)
+	}
+	if c.content != nil {
+		s.d.pack.Retain(c.hash, c.key, c.content)
+	}
+	return err
+}
+
+// pack writes the bytes of c, as a delta on base or, without that, on the newest content of the path.
+func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
 	if len(c.content) > blob.MaxDelta {
 		base = nil
 	} else if base == nil || base.content == nil || base.depth < 0 {
@@ -309,7 +336,7 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	}
 	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
 	if r.Name != "" {
-		s.names = append(s.names, r.Name)
+		s.names, s.large = append(s.names, r.Name), s.large+r.Bytes
 	}
 	if err != nil {
 		return err
@@ -323,10 +350,11 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
 			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), c.id)
 	}
-	c.id, err = one[int64](ctx, tx, `INSERT INTO content(hash, size, codec, base, depth, key, bytes, name, z)
-		VALUES(?,?,?,?,?,?,?,?,?) RETURNING id`, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
+	s.contentID++
+	c.id = s.contentID
+	return tx.exec(ctx, `INSERT INTO content(id, hash, size, codec, base, depth, key, bytes, name, z)
+		VALUES(?,?,?,?,?,?,?,?,?,?)`, c.id, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
 		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r))
-	return err
 }
 
 // inCatalog is z of a row: NULL if the bytes are in the blob store.

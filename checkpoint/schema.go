@@ -23,7 +23,7 @@ import (
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the
 //     greatest id is the last.
 //   - known: the paths that a session has recorded anything of.
-//   - op.run is what the changes of one script have in common; below 0 once retention took one of
+//   - op.run is a number that the changes of one script have in common; below 0 once retention took one of
 //     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
 //   - unpurged has the hashes of what was purged that others are still to forget.
 const format = 8

@@ -66,14 +66,15 @@ func (d *DB) dsn(write, fresh bool) string {
 		}
 		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)",
 			"_pragma=synchronous(FULL)", "_pragma=secure_delete(FAST)",
-			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)")
+			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)",
+			"_pragma=wal_autocheckpoint("+strconv.Itoa(logMost/pageSize)+")")
 	default:
 		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
 	}
 	return uriOf(filepath.Join(d.dir, fileName), q...)
 }
 
-// uriOf is how SQLite wants a file to be named, with what is to hold for the connection.
+// uriOf names a file for SQLite, with the options of the connection.
 func uriOf(file string, query ...string) string {
 	p := filepath.ToSlash(file)
 	if !strings.HasPrefix(p, "/") {
@@ -82,7 +83,7 @@ func uriOf(file string, query ...string) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(query, "&")}).String()
 }
 
-// logBytes is how long the log is, whatever of it is in use; 0 when there is none.
+// logBytes is the length of the log, in use or not; 0 when there is none.
 func (d *DB) logBytes() (int64, error) {
 	fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal"))
 	if err == nil {
@@ -94,17 +95,40 @@ func (d *DB) logBytes() (int64, error) {
 	return 0, err
 }
 
-// size gives the bytes of the catalog that are in use, and those that wait for coming saves.
-func size(ctx context.Context, q querier) (used, free int64, err error) {
-	err = q.QueryRowContext(ctx, `SELECT (page_count-freelist_count)*page_size, freelist_count*page_size
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&used, &free)
-	return used, free, err
+const pageSize = 4096 // of a catalog
+
+// measure notes how many bytes of MaxBytes the store takes: the pages of the catalog that are in use, and the large
+// contents.
+func (d *DB) measure(ctx context.Context, q querier) error {
+	pages, err1 := one[int64](ctx, q, "PRAGMA page_count") // as a table it is compiled each time
+	free, err2 := one[int64](ctx, q, "PRAGMA freelist_count")
+	files, err3 := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
+	err := errors.Join(err1, err2, err3)
+	if err == nil {
+		d.used.Store((pages-free)*pageSize + files)
+	}
+	return err
+}
+
+// fits is a *FullError if the store takes more than MaxBytes; files are the bytes of large contents.
+func (d *DB) fits(ctx context.Context, tx *tx, files int64) error {
+	pages, err := one[int64](ctx, tx, "PRAGMA page_count")
+	if err != nil || pages*pageSize+files <= d.o.MaxBytes { // as a rule: with its free pages
+		return err
+	}
+	err = d.measure(ctx, tx)
+	if used := d.used.Load(); err == nil && used > d.o.MaxBytes {
+		err = &FullError{used, d.o.MaxBytes}
+	}
+	return err
 }
 
 // shrink gives some free pages back to the file system. more says that there are many left.
 func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
-	used, free, err := size(ctx, tx)
-	if err != nil || free <= (used+free)/20+16*4096 { // a little is left for the next saves
+	// A little is left for the next saves.
+	more, err = one[bool](ctx, tx, `SELECT freelist_count > page_count/20 + 16
+		FROM pragma_page_count, pragma_freelist_count`)
+	if err != nil || !more {
 		return false, err
 	}
 	return true, tx.exec(ctx, "PRAGMA incremental_vacuum(1024)")

@@ -17,7 +17,7 @@ import (
 // TrashID names an entry of the trash: as ID, with "tr-" in front.
 type TrashID string
 
-// How long the trash keeps what is put into it.
+// The times that the trash keeps entries of users and of agents.
 const (
 	TrashOfUsers  = 168 * time.Hour
 	TrashOfAgents = 24 * time.Hour
@@ -91,34 +91,30 @@ const (
 // TrashSettle notes whether the payload of an entry lies in the trash, or is on its way back. It is durable on
 // return. ErrNotFound: there is no such entry.
 func (d *DB) TrashSettle(ctx context.Context, id TrashID, parked bool) error {
-	id, err := ParseTrashID(string(id))
-	if err != nil {
-		return err
-	}
-	return d.update(ctx, "settling trash", "UPDATE trash SET phase=? WHERE name=?", count(parked), id)
+	return d.updateTrash(ctx, id, "settling trash", "UPDATE trash SET phase=? WHERE name=?", count(parked))
 }
 
 // TrashRename records that a payload lies elsewhere: its name was taken, or it was moved to another
 // volume.
 func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
-	id, err := ParseTrashID(string(id))
-	if err != nil {
-		return err
-	}
 	if parked == "" || !rooted(parked) {
 		return &BadOpError{parked, "path is not absolute"}
 	}
-	const rename = "UPDATE trash SET parked=? WHERE name=?"
-	return d.update(ctx, "renaming trash", rename, []byte(parked), id)
+	return d.updateTrash(ctx, id, "renaming trash", "UPDATE trash SET parked=? WHERE name=?", []byte(parked))
 }
 
 // TrashDrop forgets an entry whose payload came back or was removed.
 func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
+	return d.updateTrash(ctx, id, "dropping trash", "DELETE FROM trash WHERE name=?")
+}
+
+// updateTrash runs q, whose last argument is the name of the entry id.
+func (d *DB) updateTrash(ctx context.Context, id TrashID, doing, q string, args ...any) error {
 	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, "dropping trash", "DELETE FROM trash WHERE name=?", id)
+	return d.update(ctx, doing, q, append(args, id)...)
 }
 
 // TrashFilter selects entries. Only those of Principal are seen unless AllPrincipals is set.

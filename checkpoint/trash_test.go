@@ -56,6 +56,11 @@ func TestTrash(t *testing.T) {
 	ann := checkpoint.TrashFilter{Principal: "ann"}
 	same("what is on its way is not in the trash yet", list(ann))
 	same("a crash's leavings", list(checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true}), bobs.ID, tree.ID, small.ID)
+	never := put("ann", "s", edit("/w/never", []byte("0"), nil), checkpoint.Trashed{Parked: "/w/.trash/ann/3"})
+	if err := d.Settle(ctx, never.Checkpoint, checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	same("an operation that did not take place has no trash", list(checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true}), bobs.ID, tree.ID, small.ID)
 	for _, e := range []checkpoint.Trashed{small, tree, bobs} {
 		if err := d.TrashSettle(ctx, e.ID, true); err != nil {
 			t.Fatal(err)
@@ -118,30 +123,5 @@ func TestTrash(t *testing.T) {
 		if _, err := try("ann", "s", c.change, c.entry); !errors.As(err, &bad) {
 			t.Errorf("%+v: %v", c, err)
 		}
-	}
-}
-
-// An entry of the trash is there if and only if its operation took place.
-func TestTrashWithAnOperation(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 100})
-	gone := edit("/w/a", []byte("0"), nil)
-	gone.Trash = &checkpoint.Trashed{Agent: true, Parked: "/w/.trash/1"}
-	s, err := d.Save(ctx, op(gone))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Trashed) != 1 || s.Trashed[0].Checkpoint != s.ID || !s.Trashed[0].Moving ||
-		s.Trashed[0].Expires.Sub(s.Trashed[0].Deleted) != checkpoint.TrashOfAgents {
-		t.Fatalf("%+v", s)
-	}
-	page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal, Unsettled: true})
-	if err != nil || len(page.Entries) != 1 || page.Entries[0] != s.Trashed[0] {
-		t.Fatalf("%+v %v, want %+v", page, err, s.Trashed)
-	}
-	if err := d.Settle(ctx, s.ID, checkpoint.Aborted); err != nil {
-		t.Fatal(err)
-	}
-	if page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal, Unsettled: true}); err != nil || len(page.Entries) > 0 {
-		t.Errorf("an operation that did not take place has trash: %+v %v", page, err)
 	}
 }

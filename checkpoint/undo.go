@@ -95,8 +95,7 @@ func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e
 // at, above or below a path of the run, it ends there: later undos take the rest back.
 func (h *history) together(ctx context.Context, who Scope, found *entry, seen *undone) ([]entry, error) {
 	if found.run == 0 {
-		e, err := h.entry(ctx, "seq", found.seq)
-		return []entry{e}, err
+		return []entry{*found}, h.fillChanges(ctx, []entry{*found})
 	}
 	const since = "op.seq >= (SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL) AND op.seq <= ?"
 	es, err := h.those(ctx, who, since, found.run, -found.run, found.seq)
@@ -149,10 +148,10 @@ func (h *history) newestUndo(ctx context.Context, undos []entry) (newest []entry
 		case newest != nil:
 			return newest, "", nil
 		}
-		if e, err = h.entry(ctx, "seq", e.seq); err != nil {
+		newest, run = []entry{e}, of.run
+		if err := h.fillChanges(ctx, newest); err != nil {
 			return nil, "", err
 		}
-		newest, run = []entry{e}, of.run
 	}
 	return newest, "", nil
 }

@@ -41,7 +41,7 @@ type Store interface {
 	// Put writes z under name, which nothing has yet. Name and bytes are on stable storage on return:
 	// the row that names it may get there at any time.
 	Put(ctx context.Context, name string, z []byte) error
-	// Get reads what Put wrote. size is how many bytes it has; other sizes are an error. Where there
+	// Get reads the bytes that Put wrote, size of them; another size is an error. Where there
 	// is nothing the error is fs.ErrNotExist.
 	Get(ctx context.Context, name string, size int64) ([]byte, error)
 	// Delete removes name. It is no error if there is nothing.

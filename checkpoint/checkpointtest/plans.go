@@ -135,6 +135,9 @@ func planBad(t *testing.T, s *checkpoint.DB) {
 			t.Errorf("%s must be a BadOpError, not %v", name, err)
 		}
 	}
+	if _, err := s.Undo(ctx, checkpoint.Scope{AllSessions: true}); !errors.As(err, &bad) {
+		t.Errorf("undo belongs to one session: %v", err)
+	}
 	var badID *checkpoint.BadIDError
 	if _, err := s.Plan(ctx, byID(me, "ck-42")); !errors.As(err, &badID) {
 		t.Errorf("a mistyped id must be a BadIDError, not %v", err)
@@ -423,64 +426,6 @@ func outcomes(t *testing.T, s *checkpoint.DB) {
 	var badID *checkpoint.BadIDError
 	if err := s.Settle(ctx, "ck-1", checkpoint.Committed); !errors.As(err, &badID) {
 		t.Errorf("a mistyped id must be refused, not %v", err)
-	}
-}
-
-func undoRedo(t *testing.T, s *checkpoint.DB) {
-	none := func(name string, f func() (*checkpoint.Plan, error)) {
-		t.Helper()
-		if p, err := f(); !errors.Is(err, checkpoint.ErrNothing) {
-			t.Errorf("%s: there is nothing left, not %+v %v", name, p, err)
-		}
-	}
-	undo := func() (*checkpoint.Plan, error) { return s.Undo(ctx, me) }
-	redo := func() (*checkpoint.Plan, error) { return s.Redo(ctx, me) }
-	none("undo at first", undo)
-	none("redo at first", redo)
-	now := "0"
-	for i := 1; i <= 3; i++ {
-		save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", now, fmt.Sprint(i))))
-		now = fmt.Sprint(i)
-	}
-	apply := func(why string, f func() (*checkpoint.Plan, error), want string) {
-		t.Helper()
-		p, err := f()
-		if err != nil {
-			t.Fatalf("%s: %v", why, err)
-		}
-		if got := wants(p); !reflect.DeepEqual(got, []string{at("/w/a", want)}) {
-			t.Fatalf("%s: plan %v, want %s", why, got, want)
-		}
-		if p.Items[0].Head.Hash != textSum(now) {
-			t.Fatalf("%s: head must be what the last undo or redo left", why)
-		}
-		o := opBy(me, checkpoint.KindRestore, textEdit("/w/a", now, want))
-		o.UndoOf = p.UndoOf
-		save(t, s, o)
-		now = want
-	}
-	apply("undo", undo, "2")
-	apply("undo walks back, it does not toggle", undo, "1")
-	apply("redo", redo, "2")
-	apply("undo after redo", undo, "1")
-	apply("redo again", redo, "2")
-	apply("redo forward", redo, "3")
-	none("redo at the end", redo)
-	apply("back", undo, "2")
-	apply("back", undo, "1")
-	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "x", "x")))
-	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/o", "x", "y")))
-	apply("reading and other sessions do not cut off redo", redo, "2")
-	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", now, "9")))
-	now = "9"
-	none("a new change cuts off redo", redo)
-	apply("undo of the new change", undo, "2")
-	apply("and on past the old undo", undo, "1")
-	apply("to the very first", undo, "0")
-	none("undo at the bottom", undo)
-	var bad *checkpoint.BadOpError
-	if _, err := s.Undo(ctx, checkpoint.Scope{AllSessions: true}); !errors.As(err, &bad) {
-		t.Errorf("undo belongs to one session: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 func random(t *testing.T, s *checkpoint.DB) { Drive(t, s, 1, Rounds(400)) }
 
-// Rounds is n, or a part of it under -short, which is how the race detector gets to see the suite.
+// Rounds is n, or a part of it under -short, as the race detector runs the suite.
 func Rounds(n int) int {
 	if testing.Short() {
 		return n / 4
@@ -171,7 +171,7 @@ func (w *world) step(i int) {
 		st.run = []int64{0, w.runs}[w.rng.Intn(2)]
 	}
 	path := func() string { return fmt.Sprintf("/w/f%d", w.rng.Intn(8)) }
-	switch w.rng.Intn(10) {
+	switch w.rng.Intn(11) {
 	case 0, 1, 2, 3:
 		p := path()
 		w.mutate(who, checkpoint.KindEdit, map[string]string{p: w.body()}, []string{p})
@@ -196,30 +196,23 @@ func (w *world) step(i int) {
 		w.undo(who, false)
 	case 9:
 		w.undo(who, true)
+	case 10: // it is nothing to undo, and cuts off no redo
+		if p := path(); w.get(p) != "-" {
+			save(w.t, w.s, opBy(who, checkpoint.KindRead, textEdit(p, w.get(p), w.get(p))))
+		}
 	}
 }
 
 // restore goes back to before one operation, or to the beginning of a turn.
 func (w *world) restore(who checkpoint.Scope) {
 	r := restoreOf(who)
-	want := map[string]string{}
-	note := func(d done) {
-		for _, p := range d.paths {
-			if _, ok := want[p]; ok {
-				continue
-			}
-			want[p] = "-"
-			if b, ok := d.before[p]; ok {
-				want[p] = b
-			}
-		}
-	}
+	var of []done
 	if w.rng.Intn(2) == 0 && w.turns > 0 {
 		turn := 1 + w.rng.Intn(w.turns)
 		r.Turn = fmt.Sprint(turn)
 		for _, d := range w.log {
 			if d.who == who && d.turnsAt >= turn {
-				note(d)
+				of = append(of, d)
 			}
 		}
 	} else {
@@ -234,8 +227,9 @@ func (w *world) restore(who checkpoint.Scope) {
 			}
 			return
 		}
-		note(d)
+		of = []done{d}
 	}
+	want := before(of)
 	p, err := w.s.Plan(ctx, r)
 	if err != nil {
 		w.t.Errorf("planning %+v: %v", r, err)
@@ -244,6 +238,20 @@ func (w *world) restore(who checkpoint.Scope) {
 	if order := w.compare(p, want, fmt.Sprintf("restore %+v", r)); len(order) > 0 {
 		w.mutate(who, checkpoint.KindRestore, want, order)
 	}
+}
+
+// before gives the contents of all paths of ops before the oldest of them, "-" for absence.
+func before(ops []done) map[string]string {
+	out := map[string]string{}
+	for _, d := range slices.Backward(ops) {
+		for _, p := range d.paths {
+			out[p] = "-"
+			if b, ok := d.before[p]; ok {
+				out[p] = b
+			}
+		}
+	}
+	return out
 }
 
 // compare checks a plan against what the model wants and returns the paths in the plan's order.
@@ -294,20 +302,13 @@ func (w *world) undo(who checkpoint.Scope, redo bool) {
 		w.t.Errorf("%s: %v", what, err)
 		return
 	}
-	want := map[string]string{}
-	for _, i := range of {
-		for _, path := range w.log[i].paths {
-			if _, ok := want[path]; ok {
-				continue
-			}
-			want[path] = "-"
-			if b, ok := w.log[i].before[path]; ok {
-				want[path] = b
-			}
-		}
+	ops := make([]done, len(of))
+	for i, n := range of {
+		ops[i] = w.log[n]
 	}
+	want := before(ops)
 	order := w.compare(p, want, what)
-	if oldest, newest := w.log[of[0]].id, w.log[of[len(of)-1]].id; p.UndoOf != newest || len(of) > 1 && p.RestoreOf != oldest || len(of) == 1 && p.RestoreOf != "" {
+	if oldest, newest := ops[0].id, ops[len(ops)-1].id; p.UndoOf != newest || len(of) > 1 && p.RestoreOf != oldest || len(of) == 1 && p.RestoreOf != "" {
 		w.t.Errorf("%s takes back %s to %s, not %s to %s", what, p.RestoreOf, p.UndoOf, oldest, newest)
 	}
 	if w.t.Failed() {

@@ -40,7 +40,7 @@ type turn struct {
 	CheckpointIDs []string `json:"checkpoint_ids"`
 }
 
-// The bounds of created_at. One of its values is that of Go's zero time, which elsewhere means now.
+// The bounds of created_at. Go's zero time is outside of them: elsewhere it means now.
 var (
 	oldestImport   = time.Date(1679, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	youngestImport = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix()

@@ -37,7 +37,7 @@ kept to.`,
 		examples: []string{"moltis-fs store gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run")})
+				r, err := db.GC(ctx, in.given("dry-run"))
 				if err != nil {
 					return err
 				}
