@@ -13,7 +13,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // told gives the words of a proof, as "changed dropped | moved".
 func told(p Proof) string {
@@ -36,13 +40,6 @@ func file(t testing.TB, path string) []byte {
 	b, err := os.ReadFile(path)
 	must(t, err)
 	return b
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func appendTo(t testing.TB, path, text string) {

@@ -17,14 +17,10 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/testdir"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testdir.Must
 
 func example() approval.Question {
 	return approval.Question{ID: "call-1", Principal: "agent", Session: "s1", Tool: "Write",

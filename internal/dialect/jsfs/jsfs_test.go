@@ -21,7 +21,10 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
@@ -596,13 +599,5 @@ func TestScriptsOfOthers(t *testing.T) {
 	}
 	if out := ran(t, d, dialect.Call{Principal: "bob"}, "console.log(1)"); out.Error != nil || out.Output != "1\n" {
 		t.Errorf("%+v", out)
-	}
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
