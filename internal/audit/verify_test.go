@@ -236,8 +236,8 @@ func TestRotationIsNoFlaw(t *testing.T) {
 	for range 29 {
 		must(t, l.Append(full))
 	}
-	if got := told(check(t, dir)); got != "|gone" {
-		t.Errorf("%q", got)
+	if got := told(check(t, dir)); got != "|gone" || len(logsOf(dir)) != 3 {
+		t.Errorf("%q, %v", got, logsOf(dir))
 	}
 	long := full // the last of its file, as a restore of thousands of files
 	long.Paths = slices.Repeat([]string{"/ws/a/file/of/many"}, 30_000)

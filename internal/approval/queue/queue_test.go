@@ -257,17 +257,23 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// failing is the queue in dir on a disk that is full at one step.
+func failing(dir, at string) *Queue {
+	q := Open(dir)
+	q.step = func(what string) error {
+		if what == at {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	return q
+}
+
 // A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
-		q := Open(t.TempDir())
-		q.step = func(what string) error {
-			if what == at {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		q := failing(t.TempDir(), at)
 		a, err := q.Ask(t.Context(), example())
 		if !errors.Is(err, syscall.ENOSPC) || a.Decision == approval.Approved {
 			t.Errorf("%s: %+v %v", at, a, err)
@@ -287,13 +293,7 @@ func TestAnswerNotStored(t *testing.T) {
 	for _, at := range []string{"create", "write", "sync"} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
-		full := Open(q.dir)
-		full.step = func(what string) error {
-			if what == at {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		full := failing(q.dir, at)
 		if _, err := answered(full, asked.ID, approval.Approved, By{Name: "ann"}, ""); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", at, err)
 		}
@@ -309,13 +309,7 @@ func TestAnswerNotStored(t *testing.T) {
 func TestEndNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Open(t.TempDir())
-		full := Open(q.dir)
-		full.step = func(what string) error {
-			if what == "create" {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		full := failing(q.dir, "create")
 		question := example()
 		question.Expires = time.Now().Add(time.Minute)
 		asked, answer := ask(t.Context(), t, full, question)
