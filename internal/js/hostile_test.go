@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 				if active.Add(1) > int32(s.AtOnce) {
 					t.Error("too many at once")
 				}
-				if q.Recursive || q.To != "" || q.Binary || len(q.Path) > 5003 {
+				if q.Recursive || q.To != "" || len(q.Path) > 5003 {
 					t.Errorf("%+.200v", q)
 				}
 				if q.Encoding == "buffer" {

@@ -487,13 +487,7 @@ func NewClasses(o ClassOptions) (*Classes, error) {
 			errs = append(errs, ruleError(pattern, err))
 			continue
 		}
-		for _, e := range g.Patterns() {
-			root := "/" + strings.Join(e.Literal(), "/")
-			c.lifted.insert(e.Literal(), rule{denied, e})
-			if real := path.Clean(o.Canonical(root)); real != root {
-				c.lifted.insert(segments(real), rule{denied, e})
-			}
-		}
+		c.lifted.insertGlob(g, denied, o.Canonical)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)

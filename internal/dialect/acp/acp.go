@@ -1,7 +1,7 @@
 // Package acp is the file methods of the Agent Client Protocol, version 1, as a dialect over the
 // engine: fs/read_text_file and fs/write_text_file, and the question whether a program may run
-// (terminal/create). It knows parameters, results, error codes and words. How messages come and go
-// is that of internal/serve/acp.
+// (terminal/create). It knows parameters, results, error codes and words. Messages come and go
+// by internal/serve/acp.
 //
 // A call comes with the editor's texts as its Overlay, if the editor has the methods. Then they are
 // what is read and written, a file that is made included. An Overlay that is also a [Giver] may say

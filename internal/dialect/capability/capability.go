@@ -33,7 +33,6 @@ type Dialect struct {
 	offer  offer
 	listed []dialect.Definition // made once: servers ask at each call
 	*Kept
-	owners owners
 }
 
 // Kept holds the watches and events of sessions, which outlive the engine under a dialect.
