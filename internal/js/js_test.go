@@ -1,10 +1,13 @@
 package js
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,6 +113,28 @@ func TestLargeData(t *testing.T) {
 	})
 	if len(got) != 1 || got[0] != 50<<20 || !strings.HasPrefix(r.Error, "Error: fs.writeFile: b: the data is over the limit of 64 MB") {
 		t.Errorf("%d %.200s", got, r.Error)
+	}
+}
+
+// A frame is read to its end or refused, wherever it is cut off.
+func TestFrames(t *testing.T) {
+	var b bytes.Buffer
+	sent := frame{ID: 7, Call: &Request{Op: "rename", Path: "a", To: "ü\xff", Recursive: true, Data: []byte("\xff")}}
+	if err := newFramer(&b).send(sent); err != nil {
+		t.Fatal(err)
+	}
+	for n := range b.Len() {
+		if got, err := newUnframer(bytes.NewReader(b.Bytes()[:n])).next(); err != io.EOF {
+			t.Errorf("%d bytes of %d: %+v, %v", n, b.Len(), got, err)
+		}
+	}
+	if got, err := newUnframer(&b).next(); err != nil || !reflect.DeepEqual(got, sent) {
+		t.Errorf("%+v %v", got, err)
+	}
+	for _, bad := range []string{"\x00", "\x05abcde", "\xf7\xff\xff\xff\xff\xff\xff\xff\xff", strings.Repeat("x", 100)} {
+		if got, err := newUnframer(strings.NewReader(bad)).next(); err == nil {
+			t.Errorf("%q is the frame %+v", bad, got)
+		}
 	}
 }
 

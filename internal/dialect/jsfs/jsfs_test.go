@@ -465,7 +465,7 @@ func TestPersonTakesTime(t *testing.T) {
 	t.Parallel()
 	d, _ := opened(t, nil, func(fs *config.FS) { fs.RequireApproval = true })
 	slow := approverFunc(func(approval.Question) approval.Answer {
-		time.Sleep(1200 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond) // longer than the script's second
 		return approval.Answer{Decision: approval.Approved, By: "test"}
 	})
 	a, err := d.Call(t.Context(), dialect.Call{Tool: Tool, Approver: slow, Args: json.RawMessage(
