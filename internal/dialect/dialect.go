@@ -156,7 +156,7 @@ func (s *Scope) Within(dir string) *Scope {
 
 // An Answer is the outcome of a call.
 type Answer interface {
-	// Kind names what sort of answer or of refusal it is, as "text" or "not_found".
+	// Kind names the sort of answer or of refusal, as "text" or "not_found".
 	Kind() string
 	// Refused says that nothing was done. The answer says why.
 	Refused() bool

@@ -202,7 +202,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// isEnv judges what follows ".env": ".env.local" and ".env-prod" hold secrets, ".envrc" and
+// isEnv judges the rest of a name behind ".env": ".env.local" and ".env-prod" hold secrets, ".envrc" and
 // ".environment" are other files, and ".env.example" is there to be read.
 func isEnv(rest string) bool {
 	if rest == "" {
@@ -219,7 +219,7 @@ func isEnv(rest string) bool {
 	return true
 }
 
-// isSSHKey judges what follows "id_": a private key, and copies of it, but not its public half nor
+// isSSHKey judges the rest of a name behind "id_": a private key, and copies of it, but not its public half nor
 // a source file that is about one.
 func isSSHKey(rest string) bool {
 	if public(rest) {

@@ -133,7 +133,7 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 }
 
 // params are the parameters of all methods. Optional ones are decoded leniently, as the protocol's schema
-// has it: another type, or what is below zero, counts as absent.
+// has it: another type, or a number below zero, counts as absent.
 type params struct {
 	Path    *string `json:"path,omitempty"`
 	Content *string `json:"content,omitempty"`
@@ -308,7 +308,7 @@ type Data struct {
 	URI   string `json:"uri,omitempty"`
 }
 
-// codes has what is not codeInternal: nothing is there, or the parameters name what can't be
+// codes has the codes other than codeInternal: nothing is there, or the parameters name what can't be
 // served.
 var codes = map[engine.Code]int{
 	engine.CodeNotFound: codeNotFound, engine.CodeBadRequest: codeInvalid,

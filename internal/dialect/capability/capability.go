@@ -46,7 +46,7 @@ type Kept struct {
 // theirs.
 func (k *Kept) EndWatches() { k.logs.endWatches() }
 
-// With is the dialect with what another one has kept. It comes before any call.
+// With gives the dialect the watches and events that another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
 	d.Kept = k
 	return d
