@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,17 +49,9 @@ const (
 
 // String is the decision as it stands in records.
 func (d Decision) String() string {
-	switch d {
-	case Denied:
-		return "denied"
-	case Approved:
-		return "approved"
-	case TimedOut:
-		return "timed_out"
-	case NobodyToAsk:
-		return "nobody_to_ask"
-	case Cancelled:
-		return "cancelled"
+	words := []string{"denied", "approved", "timed_out", "nobody_to_ask", "cancelled"}
+	if int(d) < len(words) {
+		return words[d]
 	}
 	return "unknown"
 }
@@ -171,9 +164,5 @@ const (
 
 // Known reports whether there is such a tier.
 func (t Tier) Known() bool {
-	switch t {
-	case "", TierAutonomous, TierNotify, TierAsk, TierBlocked:
-		return true
-	}
-	return false
+	return slices.Contains([]Tier{"", TierAutonomous, TierNotify, TierAsk, TierBlocked}, t)
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,26 +220,6 @@ func TestFullDisk(t *testing.T) {
 	}
 	if got := told(check(t, dir)); got != "" && got != "|interrupted" {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestRotateKeeps(t *testing.T) {
-	dir := t.TempDir()
-	l, err := Options{MaxBytes: int64(len(fullLine)+80) * 3, Keep: 2}.Open(dir)
-	must(t, err)
-	defer l.Close()
-	for range 10 {
-		must(t, l.Append(full))
-	}
-	for name, want := range map[string]int{"": 1, ".1": 3, ".2": 3, ".3": -1} {
-		got, err := os.ReadFile(filepath.Join(dir, FileName+name))
-		n := bytes.Count(got, []byte("\n"))
-		if err != nil {
-			n = -1
-		}
-		if n != want {
-			t.Errorf("%q holds %d records, want %d", name, n, want)
-		}
 	}
 }
 

@@ -7,45 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
-
-// Every record is read once and in order, whether it was moved away or not.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l, err := Options{MaxBytes: 2000, Keep: 1000}.Open(dir)
-	must(t, err)
-	defer l.Close()
-	for i := range 100 {
-		must(t, l.Append(Record{Tool: strconv.Itoa(i), Outcome: "ok"}))
-	}
-	logs, _ := filepath.Glob(filepath.Join(dir, FileName+"*"))
-	if len(logs) < 5 {
-		t.Fatalf("only %v: nothing is moved away, or not all stay", logs)
-	}
-	var got []int
-	must(t, Read(t.Context(), dir, func(line []byte) error {
-		var e Entry
-		must(t, json.Unmarshal(line, &e))
-		n, err := strconv.Atoi(e.Tool)
-		got = append(got, n)
-		return err
-	}))
-	if len(got) != 100 || !slices.IsSorted(got) || len(slices.Compact(got)) != 100 {
-		t.Errorf("got %v", got)
-	}
-	if err := Read(t.Context(), t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a log: %v", err)
-	}
-	stop := errors.New("enough")
-	if err := Read(t.Context(), dir, func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("an error of the reader's: %v", err)
-	}
-}
 
 // A line that a crash broke is given as it is, and the ones after it are whole.
 func TestReadTorn(t *testing.T) {
@@ -140,7 +105,7 @@ func TestChangesStay(t *testing.T) {
 	}
 }
 
-// Both logs are given in the order of time, also where their records take turns.
+// Every record of both logs is given in the order of time, moved away or not, also where they take turns.
 func TestMerged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -161,6 +126,13 @@ func TestMerged(t *testing.T) {
 	at := func(call string) (n int) { fmt.Sscan(call, &n); return n / 2 }
 	if !slices.IsSortedFunc(got, func(a, b string) int { return at(a) - at(b) }) || len(got) != len(want) {
 		t.Error(got)
+	}
+	if err := Read(t.Context(), t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a log: %v", err)
+	}
+	stop := errors.New("enough")
+	if err := Read(t.Context(), dir, func([]byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("an error of the reader's: %v", err)
 	}
 }
 

@@ -13,7 +13,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // told gives the words of a proof, as "changed dropped | moved".
 func told(p Proof) string {
@@ -36,13 +40,6 @@ func file(t testing.TB, path string) []byte {
 	b, err := os.ReadFile(path)
 	must(t, err)
 	return b
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func appendTo(t testing.TB, path, text string) {
@@ -239,8 +236,8 @@ func TestRotationIsNoFlaw(t *testing.T) {
 	for range 29 {
 		must(t, l.Append(full))
 	}
-	if got := told(check(t, dir)); got != "|gone" {
-		t.Errorf("%q", got)
+	if got := told(check(t, dir)); got != "|gone" || len(logsOf(dir)) != 3 {
+		t.Errorf("%q, %v", got, logsOf(dir))
 	}
 	long := full // the last of its file, as a restore of thousands of files
 	long.Paths = slices.Repeat([]string{"/ws/a/file/of/many"}, 30_000)

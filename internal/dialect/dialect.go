@@ -79,7 +79,7 @@ type Call struct {
 	Client string
 	// Page is the form of text that fits the client.
 	Page Page
-	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
+	// ByUser says that a person makes the call, not an agent: files that it removes stay in the trash as
 	// long as a user's.
 	ByUser bool
 	// Progress, when set, is kept up to date while the call runs.
@@ -129,7 +129,7 @@ type Page struct {
 }
 
 // Scope lists the paths that a caller may read and change: absolute paths, each with all that is below it, links
-// in it followed. It only takes away. An empty list is nothing at all; what may be changed must be
+// in it followed. It only takes away. An empty list is nothing at all. A path that may be changed must be
 // readable too.
 type Scope struct{ Readable, Writable []string }
 
@@ -156,7 +156,7 @@ func (s *Scope) Within(dir string) *Scope {
 
 // An Answer is the outcome of a call.
 type Answer interface {
-	// Kind names what sort of answer or of refusal it is, as "text" or "not_found".
+	// Kind names the sort of answer or of refusal, as "text" or "not_found".
 	Kind() string
 	// Refused says that nothing was done. The answer says why.
 	Refused() bool
@@ -191,7 +191,7 @@ func (o *Object) Replaced(by json.RawMessage) (*Object, error) {
 }
 
 // Brief is an Answer whose JSON can do without what its Text says too, or without the tail of a long
-// list: then the JSON names, or counts, that, for who gets both.
+// list: then the JSON names or counts that, for clients that get both.
 type Brief interface{ Brief() ([]byte, error) }
 
 // A Block is an image, or, with a Path, the bytes of that file.

@@ -12,7 +12,7 @@ import (
 
 // Sessions is a Dialect that keeps something for a session: watches, a workspace.
 type Sessions interface {
-	// EndSession drops what is kept for a session. One that there is not is no error.
+	// EndSession drops all that is kept for a session. A session that is not there is no error.
 	EndSession(ctx context.Context, principal, session string) error
 }
 

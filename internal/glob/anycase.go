@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// InAnyCase is a glob that matches what pattern does, in any letter case: *.go gives *.[gG][oO].
+// InAnyCase gives a glob that matches the names that pattern matches, in any letter case: *.go gives *.[gG][oO].
 func InAnyCase(pattern string) string {
 	var b strings.Builder
 	class, escaped := false, false

@@ -150,8 +150,6 @@ func (p *parser) group(depth int) (node, error) {
 type class struct {
 	not    bool
 	ranges []rune
-	ascii  [2]uint64 // the verdict for characters below 128
-	fold   bool
 }
 
 func (p *parser) class() (*class, error) {

@@ -28,6 +28,7 @@ type token struct {
 	op    op // opRune: lit; opStar; opOne; opClass
 	lit   string
 	class *class
+	fold  bool // the class matches either case
 }
 
 func build(src string, nodes []node, o Options) (*Pattern, error) {
@@ -120,40 +121,27 @@ func buildSegment(src string, nodes []node, o Options) (segment, error) {
 		case opOne:
 			tokens = append(tokens, token{op: opOne})
 		case opClass:
-			tokens = append(tokens, token{op: opClass, class: n.class.withTable(o.Fold != nil)})
+			tokens = append(tokens, token{op: opClass, class: n.class, fold: o.Fold != nil})
 		}
 	}
 	flush(true)
 	return withShape(tokens), nil
 }
 
+// withShape recognises a literal, and a star between two literals of which either may be missing.
 func withShape(tokens []token) segment {
 	s := segment{shape: shapeMixed, tokens: tokens}
-	lit := func(i int) string { return tokens[i].lit }
-	is := func(ops ...op) bool {
-		if len(ops) != len(tokens) {
-			return false
-		}
-		for i, o := range ops {
-			if tokens[i].op != o {
-				return false
-			}
-		}
-		return true
+	rest := tokens
+	if len(rest) > 0 && rest[0].op == opRune {
+		s.pre, rest = rest[0].lit, rest[1:]
 	}
 	switch {
-	case len(tokens) == 0: // folding left nothing: it matches no name
+	case len(rest) == 0: // folding may have left nothing: that matches no name
 		s.shape = shapeLiteral
-	case is(opRune):
-		s.shape, s.pre = shapeLiteral, lit(0)
-	case is(opStar):
+	case rest[0].op == opStar && len(rest) == 1:
 		s.shape = shapeStar
-	case is(opRune, opStar):
-		s.shape, s.pre = shapeStar, lit(0)
-	case is(opStar, opRune):
-		s.shape, s.suf = shapeStar, lit(1)
-	case is(opRune, opStar, opRune):
-		s.shape, s.pre, s.suf = shapeStar, lit(0), lit(2)
+	case rest[0].op == opStar && len(rest) == 2 && rest[1].op == opRune:
+		s.shape, s.suf = shapeStar, rest[1].lit
 	}
 	return s
 }
@@ -216,31 +204,12 @@ func (t *token) match(s string) (size int, ok bool) {
 	if r == utf8.RuneError && size == 1 {
 		return size, t.class.not // a byte that is no character is in no class
 	}
-	return size, t.class.match(r)
+	return size, t.class.match(r, t.fold)
 }
 
-// withTable gives a copy of c with its table for ASCII. A copy, because nodes are shared between
-// combinations.
-func (c *class) withTable(fold bool) *class {
-	out := &class{not: c.not, ranges: c.ranges, fold: fold}
-	for r := rune(0); r < 128; r++ {
-		if out.matchFolded(r) {
-			out.ascii[r>>6] |= 1 << (r & 63)
-		}
-	}
-	return out
-}
-
-func (c *class) match(r rune) bool {
-	if r < 128 {
-		return c.ascii[r>>6]>>(r&63)&1 == 1
-	}
-	return c.matchFolded(r)
-}
-
-func (c *class) matchFolded(r rune) bool {
+func (c *class) match(r rune, fold bool) bool {
 	in := c.has(r)
-	if c.fold && !in {
+	if fold && !in {
 		for f := unicode.SimpleFold(r); f != r && !in; f = unicode.SimpleFold(f) {
 			in = c.has(f)
 		}

@@ -41,7 +41,7 @@ func ParseCommand(line string) (Command, error) {
 	return Command{words[0], words[1:]}, nil
 }
 
-// The bounds of what a program may write.
+// The bounds of the output of a program.
 const (
 	maxOutput = 16 << 20
 	maxReason = 500
@@ -118,7 +118,7 @@ func decode(out []byte) (Decision, error) {
 	return Decision{}, fmt.Errorf("its action %.40q is none, or has not the data that it needs", says.Action)
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded is a writer that keeps the beginning.
 type bounded struct {
 	kept  []byte // a bytes.Buffer would bring ReadFrom, which knows no bounds
 	most  int

@@ -13,7 +13,11 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // The output of a program is taken if it has one of the forms; any other is its failure.
 func TestCommands(t *testing.T) {
@@ -115,12 +119,5 @@ func TestCommandIsKilledWhole(t *testing.T) {
 	must(t, alive.SetReadDeadline(time.Now().Add(20*time.Second)))
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Error("a child went on:", err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

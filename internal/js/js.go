@@ -45,7 +45,6 @@ type Request struct {
 	Recursive bool
 	Encoding  string // of readFile: utf8 or buffer
 	Data      []byte // of writeFile and appendFile
-	Binary    bool   // Data was bytes, not text
 	// Waits stops the clock of the script until over is called: a person is being asked.
 	Waits func() (over func())
 }

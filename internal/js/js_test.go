@@ -119,7 +119,7 @@ func TestLargeData(t *testing.T) {
 // A frame is read to its end or refused, wherever it is cut off.
 func TestFrames(t *testing.T) {
 	var b bytes.Buffer
-	sent := frame{ID: 7, Call: &Request{Op: "rename", Path: "a", To: "ü\xff", Recursive: true, Binary: true, Data: []byte("\xff")}}
+	sent := frame{ID: 7, Call: &Request{Op: "rename", Path: "a", To: "ü\xff", Recursive: true, Data: []byte("\xff")}}
 	if err := newFramer(&b).send(sent); err != nil {
 		t.Fatal(err)
 	}

@@ -281,9 +281,8 @@ func (w *worker) call(a []any) (any, error) {
 	text := func(i int) string { s, _ := a[i].(string); return s }
 	flag := func(i int) bool { b, _ := a[i].(bool); return b }
 	id, _ := a[0].(int)
-	q := Request{Op: text(1), Path: text(2), To: text(3), Recursive: flag(4), Encoding: text(5),
-		Binary: flag(6), Data: []byte(text(7))}
-	if q.Binary {
+	q := Request{Op: text(1), Path: text(2), To: text(3), Recursive: flag(4), Encoding: text(5), Data: []byte(text(7))}
+	if flag(6) { // they are bytes, not text
 		var err error
 		if q.Data, err = base64.StdEncoding.DecodeString(text(7)); err != nil {
 			return nil, err

@@ -58,10 +58,10 @@ func (l *dirListing) verdict(p *Policy) guardfs.DirVerdict {
 // changed since, or the name has several readings. Then the caller asks Dir.
 func (p *Policy) below(l *dirListing, name string) (v guardfs.DirVerdict, ok bool) {
 	d := p.tracker.current()
-	if d != l.denials || d.full || ambiguous(name) {
+	folded := foldName(name)
+	if d != l.denials || d.full || folded == "" {
 		return v, false
 	}
-	folded := foldRun(name, true)
 	if l.refuses(name) || guardfs.Reserved(folded) {
 		return v, true
 	}
@@ -169,10 +169,12 @@ func (l *dirRules) refuses(name string) bool {
 		return true
 	case l.nothingDenied:
 		return false
-	case l.ambiguous || ambiguous(name):
+	}
+	folded := foldName(name)
+	if l.ambiguous || folded == "" {
 		return l.denials.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
-	return covers(l.denied, l.deniedBelow, name) || covers(l.folded, l.foldedBelow, foldRun(name, true))
+	return covers(l.denied, l.deniedBelow, name) || covers(l.folded, l.foldedBelow, folded)
 }
 
 // covers reports whether a rule covers the entry itself.

@@ -20,7 +20,7 @@ import (
 // foldPath folds every segment of an absolute clean path. Most paths fold to themselves, without an
 // allocation.
 func foldPath(p string) string {
-	if foldsToItself(p) {
+	if plain(p) {
 		return p
 	}
 	var b strings.Builder
@@ -34,12 +34,12 @@ func foldPath(p string) string {
 	return b.String()
 }
 
-// foldsToItself reports whether foldPath would change nothing. It may say no too often.
-func foldsToItself(p string) bool {
+// plain reports whether a path or a name folds to itself and is not ambiguous, as most are. It may say no too often.
+func plain(p string) bool {
 	var last byte = '/'
 	for i := 0; i < len(p); i++ {
 		c := p[i]
-		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '/' && (last == '.' || last == ' ') {
+		if c >= '~' || 'A' <= c && c <= '\\' || c == ':' || c == '/' && (last == '.' || last == ' ') {
 			return false
 		}
 		last = c
@@ -47,21 +47,39 @@ func foldsToItself(p string) bool {
 	return last != '.' && last != ' '
 }
 
+// foldName folds the name of an entry. It gives "" where the name is ambiguous.
+func foldName(name string) string {
+	switch {
+	case plain(name):
+		return name
+	case ambiguous(name):
+		return ""
+	}
+	return foldRun(name, true)
+}
+
 // foldRun folds one segment. With ends false it is a part of a segment that other characters
 // follow, and dots and blanks at its end stay.
 func foldRun(s string, ends bool) string {
-	ascii, upper := true, false
+	var all byte
+	upper := false
 	for i := 0; i < len(s); i++ {
-		ascii = ascii && s[i] < utf8.RuneSelf
-		upper = upper || 'A' <= s[i] && s[i] <= 'Z'
+		all |= s[i]
+		upper = upper || s[i]-'A' < 26
 	}
 	switch {
-	case !ascii:
+	case all >= utf8.RuneSelf:
 		s = foldUnicode(s)
 	case upper:
-		s = strings.ToLower(s)
+		small := []byte(s)
+		for i, c := range small {
+			if c-'A' < 26 {
+				small[i] += 'a' - 'A'
+			}
+		}
+		s = string(small)
 	}
-	if ends {
+	if ends && (strings.HasSuffix(s, ".") || strings.HasSuffix(s, " ")) {
 		if t := strings.TrimRight(s, ". "); t != "" {
 			s = t
 		}

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"errors"
-	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,11 +70,8 @@ func (p *Paths) Follow() {
 		if root == "/" {
 			continue
 		}
-		p.names[followed{g, path.Clean(p.canonical(root))}] = true
-		// The last name may be a link now and have been a file before: follow only its directory,
-		// too.
-		if dir, name := path.Split(root); dir != "/" {
-			p.names[followed{g, path.Join(p.canonical(path.Clean(dir)), name)}] = true
+		for _, name := range leadsTo(root, p.canonical) {
+			p.names[followed{g, name}] = true
 		}
 	}
 	if len(p.names) == known {

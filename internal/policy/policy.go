@@ -36,7 +36,7 @@
 // # What a refusal tells
 //
 // A refusal is a *Denied. Its text is the same whether or not anything is at the path, and it names
-// no other path and no rule. So whatever depends on what is there (identity, hard links) is asked
+// no other path and no rule. Identity and hard links depend on what is there. They are asked
 // last, and only of paths that the lists allow.
 //
 // # What this package does not do
@@ -219,15 +219,7 @@ func New(o Options) (*Policy, error) {
 			errs = append(errs, ruleError(pattern, err))
 			continue
 		}
-		for _, e := range exact.Patterns() {
-			root := "/" + strings.Join(e.Literal(), "/")
-			p.allow.insert(e.Literal(), rule{pattern: e})
-			real := path.Clean(o.Canonical(root))
-			if real != root {
-				p.allow.insert(segments(real), rule{pattern: e})
-			}
-			allowed = append(allowed, real)
-		}
+		allowed = append(allowed, p.allow.insertGlob(exact, denied, o.Canonical)...)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -247,7 +239,7 @@ func New(o Options) (*Policy, error) {
 	return p, nil
 }
 
-// inside gives those of trees that lie within the root of o.
+// inside gives the parts of trees that lie within the root of o.
 func inside(trees []string, o Options) (out []string) {
 	if o.Root == "" {
 		return trees

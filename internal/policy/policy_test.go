@@ -10,7 +10,10 @@ import (
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 var accesses = []guardfs.Access{guardfs.Look, guardfs.Walk, guardfs.Read, guardfs.Create, guardfs.Modify, guardfs.Remove}
 
@@ -373,14 +376,6 @@ func TestBadRules(t *testing.T) {
 		t.Errorf("%+v", bad)
 	}
 	must(t, glob.CheckRule("/x/**"))
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestTooManyReadings: a path that may stand for more names than are tried is denied, whatever the

@@ -66,14 +66,11 @@ func (h Holds) Of(path, dir string) (worst Class) {
 
 // isSecretName says whether a name in a directory is Secret by itself. parents is the result of parentsOf for the directory. It is for walks, and costs little.
 func isSecretName(name string, parents nameClasses) bool {
-	if len(name) == 0 {
-		return false
-	}
-	if named[name] == Secret || parents[name] == Secret || secretName(name) {
+	if lengths[name[0]]>>len(name)&1 == 1 && named[name] == Secret || parents != nil && parents[name] == Secret || secretName(name) {
 		return true
 	}
 	of := original(name)
-	if of == name || of == "" {
+	if len(of) == len(name) || of == "" {
 		return false
 	}
 	bare := strings.TrimPrefix(of, ".") // vim puts a dot before the name
@@ -123,7 +120,6 @@ func original(name string) string {
 	}
 	name = strings.TrimPrefix(name, ".#")
 	for {
-		name = strings.TrimRight(name, "~)")
 		at := len(name) - 1
 		for at > 0 && (letter(name[at]) || '0' <= name[at] && name[at] <= '9') {
 			at--
@@ -135,7 +131,7 @@ func original(name string) string {
 	}
 }
 
-// isCopy says whether the last word of a name says that it is a copy, or is a number.
+// isCopy says whether the last word of a name says that it is a copy, or begins with a digit.
 func isCopy(word string) bool {
 	switch word {
 	case "bak", "backup", "bkp", "old", "orig", "original", "save", "saved", "swp", "swo", "swn", "tmp", "temp",
@@ -143,7 +139,7 @@ func isCopy(word string) bool {
 		"7z", "rpmsave", "rpmnew", "dpkg", "ucf":
 		return true
 	}
-	return strings.Trim(word, "0123456789") == ""
+	return word < "a"
 }
 
 // common is the name that name is a local form of: lefthook.yml for lefthook-local.yml, jenkinsfile for
@@ -206,7 +202,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// isEnv judges what follows ".env": ".env.local" and ".env-prod" hold secrets, ".envrc" and
+// isEnv judges the rest of a name behind ".env": ".env.local" and ".env-prod" hold secrets, ".envrc" and
 // ".environment" are other files, and ".env.example" is there to be read.
 func isEnv(rest string) bool {
 	if rest == "" {
@@ -223,7 +219,7 @@ func isEnv(rest string) bool {
 	return true
 }
 
-// isSSHKey judges what follows "id_": a private key, and copies of it, but not its public half nor
+// isSSHKey judges the rest of a name behind "id_": a private key, and copies of it, but not its public half nor
 // a source file that is about one.
 func isSSHKey(rest string) bool {
 	if public(rest) {
@@ -377,6 +373,9 @@ var (
 	named = nameClasses{}
 	forms = nameClasses{}
 	tails = map[string][]tail{}
+
+	// The lengths of the names of any directory, as bits, by their first byte. Most entries of a walk need no look at named then.
+	lengths [256]uint64
 )
 
 func init() {
@@ -396,6 +395,9 @@ func init() {
 				}
 				name = strings.ReplaceAll(name, "·", " ")
 				into[name] = max(into[name], class)
+				if class == Secret {
+					lengths[name[0]] |= 1 << len(name)
+				}
 			}
 		}
 	}
@@ -485,13 +487,7 @@ func NewClasses(o ClassOptions) (*Classes, error) {
 			errs = append(errs, ruleError(pattern, err))
 			continue
 		}
-		for _, e := range g.Patterns() {
-			root := "/" + strings.Join(e.Literal(), "/")
-			c.lifted.insert(e.Literal(), rule{denied, e})
-			if real := path.Clean(o.Canonical(root)); real != root {
-				c.lifted.insert(segments(real), rule{denied, e})
-			}
-		}
+		c.lifted.insertGlob(g, denied, o.Canonical)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -609,6 +605,8 @@ func (s *secretsIn) hides(name string) bool {
 	if s == nil {
 		return false
 	}
-	maybe := s.ambiguous || ambiguous(name) || isSecretName(foldRun(name, true), s.parents)
-	return maybe && s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
+	if folded := foldName(name); folded != "" && !s.ambiguous && !isSecretName(folded, s.parents) {
+		return false
+	}
+	return s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
 }

@@ -78,6 +78,20 @@ func (n *node) insert(segments []string, r rule) {
 	n.rules = append(n.rules, r)
 }
 
+// insertGlob adds the patterns of a glob, as their literal beginnings are spelled and with links followed once. It gives the real beginnings.
+func (n *node) insertGlob(g *glob.Glob, r rank, canonical func(string) string) (real []string) {
+	for _, p := range g.Patterns() {
+		spelled := "/" + strings.Join(p.Literal(), "/")
+		n.insert(p.Literal(), rule{r, p})
+		to := path.Clean(canonical(spelled))
+		if to != spelled {
+			n.insert(segments(to), rule{r, p})
+		}
+		real = append(real, to)
+	}
+	return real
+}
+
 // coversRoot reports whether r covers the very node that it stands on.
 func (r *rule) coversRoot() bool { return r.pattern == nil || r.pattern.Done(r.pattern.Start()) }
 
@@ -246,12 +260,8 @@ func (f *ruleTracker) current() *denials {
 	changed := d == nil
 	for _, s := range f.sources {
 		if spelled := s.roots[0]; spelled != "/" && f.followed <= maxFollowed {
-			real := path.Clean(f.canonical(spelled))
-			changed = s.add(real, &f.followed) || changed
-			if dir, base := path.Split(spelled); real != spelled && dir != "/" {
-				// The last name may itself be a link. It is denied at its own place too.
-				above := f.canonical(path.Clean(dir))
-				changed = s.add(path.Join(above, base), &f.followed) || changed
+			for _, name := range leadsTo(spelled, f.canonical) {
+				changed = s.add(name, &f.followed) || changed
 			}
 		}
 	}
@@ -265,6 +275,17 @@ func (f *ruleTracker) current() *denials {
 	end := f.now().Sub(f.started)
 	f.nextCheck.Store(int64(end + max(linkCheckInterval, 50*(end-now))))
 	return d
+}
+
+// leadsTo gives the real names of a path with links in it: with all followed, and with all but its last name, which may be a link and have
+// been a file before. For example, where /a leads to /b and /b/c to /d, /a/c is /d and /b/c.
+func leadsTo(spelled string, canonical func(string) string) []string {
+	real := path.Clean(canonical(spelled))
+	dir, name := path.Split(spelled)
+	if real == spelled || dir == "/" {
+		return []string{real}
+	}
+	return []string{real, path.Join(canonical(path.Clean(dir)), name)}
 }
 
 func (s *denyRule) add(name string, count *int) bool {

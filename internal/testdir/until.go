@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Until waits until so reports true, and looks each millisecond. After a minute the test fails and says what did not come.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()

@@ -60,7 +60,7 @@ import (
 // lookEvery is the time between two looks for an answer: short for people, long for a machine.
 const lookEvery = 200 * time.Millisecond
 
-// The limits of what waits.
+// The limits of the questions that wait.
 const (
 	maxQuestion = 8 << 20 // bytes of a question; nobody reads more
 	maxWaiting  = 100     // questions of all processes together, of which one principal has its share
@@ -288,7 +288,7 @@ func (q *Queue) record(e Entry) error {
 	return nil
 }
 
-// forget removes a question whose end is on record, and who was shown it.
+// forget removes a question whose end is on record, and the names of the people who were shown it.
 func (q *Queue) forget(id string) {
 	if q.there(id, answerFile) {
 		os.Remove(q.file(id, questionFile)) //nolint:errcheck // then a sweep does it
@@ -399,7 +399,7 @@ func (q *Queue) did(what string, err error) error {
 	return q.step(what)
 }
 
-// encode is the form of what is stored. JSON would change a path that is not UTF-8.
+// encode gives values in the form in which they are stored. JSON would change a path that is not UTF-8.
 func encode(values ...any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := gob.NewEncoder(&b)

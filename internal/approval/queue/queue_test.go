@@ -17,14 +17,10 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/testdir"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testdir.Must
 
 func example() approval.Question {
 	return approval.Question{ID: "call-1", Principal: "agent", Session: "s1", Tool: "Write",
@@ -261,17 +257,23 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// failing is the queue in dir on a disk that is full at one step.
+func failing(dir, at string) *Queue {
+	q := Open(dir)
+	q.step = func(what string) error {
+		if what == at {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	return q
+}
+
 // A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
-		q := Open(t.TempDir())
-		q.step = func(what string) error {
-			if what == at {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		q := failing(t.TempDir(), at)
 		a, err := q.Ask(t.Context(), example())
 		if !errors.Is(err, syscall.ENOSPC) || a.Decision == approval.Approved {
 			t.Errorf("%s: %+v %v", at, a, err)
@@ -291,13 +293,7 @@ func TestAnswerNotStored(t *testing.T) {
 	for _, at := range []string{"create", "write", "sync"} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
-		full := Open(q.dir)
-		full.step = func(what string) error {
-			if what == at {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		full := failing(q.dir, at)
 		if _, err := answered(full, asked.ID, approval.Approved, By{Name: "ann"}, ""); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", at, err)
 		}
@@ -313,13 +309,7 @@ func TestAnswerNotStored(t *testing.T) {
 func TestEndNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Open(t.TempDir())
-		full := Open(q.dir)
-		full.step = func(what string) error {
-			if what == "create" {
-				return syscall.ENOSPC
-			}
-			return nil
-		}
+		full := failing(q.dir, "create")
 		question := example()
 		question.Expires = time.Now().Add(time.Minute)
 		asked, answer := ask(t.Context(), t, full, question)

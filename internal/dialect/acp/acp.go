@@ -1,7 +1,7 @@
 // Package acp is the file methods of the Agent Client Protocol, version 1, as a dialect over the
 // engine: fs/read_text_file and fs/write_text_file, and the question whether a program may run
-// (terminal/create). It knows parameters, results, error codes and words. How messages come and go
-// is that of internal/serve/acp.
+// (terminal/create). It knows parameters, results, error codes and words. Messages come and go
+// by internal/serve/acp.
 //
 // A call comes with the editor's texts as its Overlay, if the editor has the methods. Then they are
 // what is read and written, a file that is made included. An Overlay that is also a [Giver] may say
@@ -133,7 +133,7 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 }
 
 // params are the parameters of all methods. Optional ones are decoded leniently, as the protocol's schema
-// has it: another type, or what is below zero, counts as absent.
+// has it: another type, or a number below zero, counts as absent.
 type params struct {
 	Path    *string `json:"path,omitempty"`
 	Content *string `json:"content,omitempty"`
@@ -308,7 +308,7 @@ type Data struct {
 	URI   string `json:"uri,omitempty"`
 }
 
-// codes has what is not codeInternal: nothing is there, or the parameters name what can't be
+// codes has the codes other than codeInternal: nothing is there, or the parameters name what can't be
 // served.
 var codes = map[engine.Code]int{
 	engine.CodeNotFound: codeNotFound, engine.CodeBadRequest: codeInvalid,

@@ -13,7 +13,10 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // under is a dialect with its data directory.
 type under struct {
@@ -233,13 +236,5 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 		if want := named.Replace(c.want); saw != want {
 			t.Errorf("%s: the hook saw %s, want %s", c.params, saw, want)
 		}
-	}
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

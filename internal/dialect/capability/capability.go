@@ -33,7 +33,6 @@ type Dialect struct {
 	offer  offer
 	listed []dialect.Definition // made once: servers ask at each call
 	*Kept
-	owners owners
 }
 
 // Kept holds the watches and events of sessions, which outlive the engine under a dialect.
@@ -47,7 +46,7 @@ type Kept struct {
 // theirs.
 func (k *Kept) EndWatches() { k.logs.endWatches() }
 
-// With is the dialect with what another one has kept. It comes before any call.
+// With gives the dialect the watches and events that another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
 	d.Kept = k
 	return d

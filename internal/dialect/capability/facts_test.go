@@ -1,12 +1,12 @@
 package capability
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 )
 
 // ours are the extras: what the text does not have, and its later version does.
@@ -53,7 +53,7 @@ func TestTheTextHolds(t *testing.T) {
 		got = append(got, d.Name+" "+string(d.Tier))
 		want, ok := tables[d.Name]
 		delete(tables, d.Name)
-		if has := factsOf(d); ok && has != want {
+		if has := factsOf(t, d); ok && has != want {
 			t.Errorf("%s: the YAML has\n%s\nand the text\n%s", d.Name, differing(has, want), differing(want, has))
 		}
 		if !ok && !slices.ContainsFunc(offered, func(line string) bool { return strings.HasSuffix(line, " | "+d.Purpose) }) {
@@ -74,43 +74,24 @@ func TestTheTextHolds(t *testing.T) {
 }
 
 // factsOf is a definition as testdata/facts.txt has it.
-func factsOf(d *definition) string {
+func factsOf(t *testing.T, d *definition) string {
+	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "capability %s %s %s\npurpose | %s\nwhen | %s\n", d.Name, d.Tier, d.Version, d.Purpose, d.When)
-	for _, p := range d.Inputs {
-		if p.Extra {
-			continue
-		}
-		need, otherwise := "optional", "-"
-		if p.Required {
-			need = "required"
-		}
-		if p.Default != nil {
-			otherwise = fmt.Sprint(p.Default)
-		}
-		fmt.Fprintf(&b, "input %s %s %s %s | %s\n", p.Name, p.Type, need, otherwise, p.Description)
-	}
-	for _, p := range d.Outputs {
-		if p.Extra {
-			continue
-		}
-		fmt.Fprintf(&b, "output %s %s | %s\n", p.Name, p.Type, p.Description)
-	}
-	for _, e := range d.Effects {
-		fmt.Fprintf(&b, "effect %s | %s\n", map[bool]string{true: "reversible", false: "irreversible"}[e.Reversible], e.Description)
-	}
-	for _, p := range d.Patterns {
-		fmt.Fprintf(&b, "pattern | %s | %s\n", p.Title, strings.Join(p.Steps, ""))
-	}
-	for _, e := range d.Errors {
-		fmt.Fprintf(&b, "error %s | %s\n", e.Type, e.Description)
-		for _, r := range e.Recovery {
-			fmt.Fprintf(&b, "recovery %s | %s\n", r.Action, r.Description)
-		}
-	}
-	fmt.Fprintf(&b, "tags | %s", strings.Join(d.Tags, " "))
+	form := template.New("").Funcs(template.FuncMap{"join": strings.Join})
+	must(t, template.Must(form.Parse(facts)).Execute(&b, d))
 	return b.String()
 }
+
+const facts = `capability {{.Name}} {{.Tier}} {{.Version}}
+purpose | {{.Purpose}}
+when | {{.When}}
+{{range .Inputs}}{{if not .Extra}}input {{.Name}} {{.Type}} {{if .Required}}required{{else}}optional{{end}} {{if ne .Default nil}}{{.Default}}{{else}}-{{end}} | {{.Description}}
+{{end}}{{end}}{{range .Outputs}}{{if not .Extra}}output {{.Name}} {{.Type}} | {{.Description}}
+{{end}}{{end}}{{range .Effects}}effect {{if not .Reversible}}ir{{end}}reversible | {{.Description}}
+{{end}}{{range .Patterns}}pattern | {{.Title}} | {{join .Steps ""}}
+{{end}}{{range .Errors}}error {{.Type}} | {{.Description}}
+{{range .Recovery}}recovery {{.Action}} | {{.Description}}
+{{end}}{{end}}tags | {{join .Tags " "}}`
 
 // differing are the lines of a that b has not.
 func differing(a, b string) string {

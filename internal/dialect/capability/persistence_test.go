@@ -11,7 +11,10 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // planted are places that something else reads or runs later: the rows E01 to E09 and E12 of the
 // catalogue, with the rule that a person writes for each. "": it is our own file, and needs none.
@@ -151,11 +154,4 @@ func holds(names ...string) map[string]string {
 		}
 	}
 	return out
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

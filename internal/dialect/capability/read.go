@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -240,17 +239,15 @@ func runStat(ctx context.Context, c *call, a *statArgs) (any, error) {
 		}
 		return nil, err
 	}
-	kind, bytes, mode, owner := kindName(e.Kind), size(e.Info), permissions(e.Mode),
-		c.owners.name(e.UID)
-	s := &stat{Exists: true, Type: &kind, Size: &bytes, Modified: stamp(e.ModTime),
-		Permissions: &mode, Owner: &owner}
+	s := &stat{Exists: true, Type: new(kindName(e.Kind)), Size: new(size(e.Info)), Modified: stamp(e.ModTime),
+		Permissions: new(permissions(e.Mode)), Owner: new(owner(e.UID))}
 	if e.ID.Birth != 0 {
 		s.Created = stamp(time.Unix(0, e.ID.Birth))
 	}
 	return s, nil
 }
 
-// kindName is the text's word for a kind, and "other" for what it has none for.
+// kindName is the text's word for a kind: "other" where it has none.
 func kindName(k guardfs.Kind) string {
 	if k == guardfs.KindOther {
 		return "other"
@@ -271,8 +268,7 @@ func stamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := t.UTC().Format(time.RFC3339Nano)
-	return &s
+	return new(t.UTC().Format(time.RFC3339Nano))
 }
 
 // permissions gives the permissions of a mode, as ls shows them.
@@ -295,19 +291,12 @@ func permissions(m fs.FileMode) string {
 	return string(out)
 }
 
-// owners remembers the names of users, which the system looks up in a file each time.
-type owners struct{ names sync.Map }
-
-// name gives the name of a user, or the number if there is none.
-func (o *owners) name(uid uint32) string {
-	if name, ok := o.names.Load(uid); ok {
-		return name.(string)
-	}
+// owner gives the name of a user, or the number if there is none.
+func owner(uid uint32) string {
 	name := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(name); err == nil && u.Username != "" {
-		name = u.Username
+		return u.Username
 	}
-	o.names.Store(uid, name)
 	return name
 }
 

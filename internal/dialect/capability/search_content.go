@@ -99,7 +99,7 @@ func (c *call) counted(ctx context.Context, a *searchContentArgs) (*contentAnswe
 	return out, nil
 }
 
-// ranked looks for what q asks for, and puts the best first.
+// ranked searches for the needle of q, and puts the best results first.
 func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*contentAnswer, error) {
 	text := q.needle
 	if a.Regex {
@@ -126,7 +126,7 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as 
 	return out, nil
 }
 
-// matcher compiles what is looked for.
+// matcher compiles the text to look for.
 func (c *call) matcher(a *searchContentArgs, text string) (*matching.Matcher, error) {
 	return matching.Compile(text, matching.Options{IgnoreCase: !a.Case, Literal: !a.Regex,
 		CRLF: true})
@@ -146,7 +146,7 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 	return c.Search(ctx, a.Path, q)
 }
 
-// answered is an answer with what a search tells of itself.
+// answered makes an answer of the facts of a search.
 func answered(a *searchContentArgs, r *grep.Result) *contentAnswer {
 	out := &contentAnswer{Results: []result{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
 		Truncated: r.Partial, Skipped: map[string]int{}}

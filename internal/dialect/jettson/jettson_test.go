@@ -12,7 +12,10 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // opened is the dialect over an engine of its own; dir holds the workspaces, or is the workspace.
 func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) {
@@ -283,13 +286,5 @@ func TestWriteIsAsSent(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != "é\nc\n" || !strings.Contains(got, `"bytes_written":5`) {
 			t.Errorf("%s: %s, and the disk has %q", name, got, b)
 		}
-	}
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

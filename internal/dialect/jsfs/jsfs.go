@@ -162,8 +162,8 @@ type run struct {
 	busy  sync.Map        // by path, the lock of who changes it
 }
 
-// alone waits until no other call of the run changes these paths: calls side by side are about what
-// those before them left.
+// alone waits until no other call of the run changes these paths: of calls side by side each finds
+// the outcome of those before it.
 func (r *run) alone(paths []string) (over func()) {
 	var held []*sync.Mutex
 	slices.Sort(paths)
@@ -243,7 +243,7 @@ func (o Options) memory(asked *int) int64 {
 	return min(int64(min(n, math.MaxInt32))<<20, o.Config.Memory)
 }
 
-// script runs the script, and collects what it came to.
+// script runs the script, and collects its outcome.
 func (r *run) script(ctx context.Context, a *runArgs) error {
 	turn, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -297,7 +297,7 @@ const (
 	mostFrames    = 5000      // of functions within functions in one script
 )
 
-// changed notes what a call of fs has changed.
+// changed notes the paths that a call of fs has changed.
 func (r *run) changed(c *engine.Call, paths []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"moltisfs/internal/policy"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 const head = "package mcp.filesystem\n"
 
@@ -354,13 +357,5 @@ allow if {
 		if yes, err := c.Decide(context.Background(), read); !yes || err != nil {
 			b.Fatal(yes, err)
 		}
-	}
-}
-
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
