@@ -179,10 +179,6 @@ func warnings(s *Step) (out []string) {
 	switch {
 	case s.removes():
 		out = append(out, t.True+" will be removed")
-	case t.fileReplacesDir():
-		out = append(out, t.True+" is a directory, which will be removed")
-	case t.dirReplacesFile():
-		out = append(out, t.True+" will be removed; a directory takes its place")
 	case t.unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
 	}

@@ -79,7 +79,7 @@ func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 		done.Moved = append(done.Moved, *mv)
 	}
 	if p.DryRun {
-		done.Made, done.Dropped = p.of(Mkdir), p.dropped()
+		done.Made, done.Dropped = p.of(Mkdir), p.of(Rmdir)
 	}
 	if !p.Whole && (p.Checkpoint || e.cfg.CheckpointBeforeMutation) {
 		done.Skipped = e.newNotBackedUp(ts)
@@ -95,17 +95,6 @@ func (p *Plan) moving() (out []*Move) {
 		}
 	}
 	return out
-}
-
-// dropped are the directories that go, and nothing comes in their place.
-func (p *Plan) dropped() []string {
-	comes := map[string]bool{}
-	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Action != Rmdir {
-			comes[s.Path] = true
-		}
-	}
-	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
 }
 
 // lockAndRevalidate takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
@@ -240,8 +229,7 @@ type apply struct {
 	p     *Plan
 	done  *Done
 	moves []movement
-	gone  map[string]bool // what goes, and what is in it with it
-	id    checkpoint.ID   // "" until it is saved
+	id    checkpoint.ID // "" until it is saved
 
 	saved bool // it is on record, and may be published
 }
@@ -268,7 +256,7 @@ func (p *Plan) single() bool {
 
 // apply carries out a plan: stage, save, publish, settle. Nothing is to be seen of it before the first step is published.
 func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
-	s := &apply{p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
+	s := &apply{p: p, done: &Done{Targets: ts}}
 	s.c, s.tag, s.live, s.hidden, s.steps, s.moves = c, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
 	defer s.close()
 	tell := c.expects(len(s.moves))
@@ -332,12 +320,7 @@ func (s *apply) stageAll(ctx context.Context, tell func()) error {
 	for i := range s.p.Steps {
 		st, m := &s.p.Steps[i], &s.moves[i]
 		m.top = -1
-		switch st.Action {
-		case Remove, Rmdir:
-			if !st.Optional {
-				s.gone[st.Path] = true
-			}
-		case Mkdir, Put, Link:
+		if st.Action == Mkdir || st.Action == Put || st.Action == Link {
 			for dir := path.Dir(st.Path); len(dir) > 1 && m.top < 0; dir = path.Dir(dir) {
 				if top, ok := tops[dir]; ok {
 					m.top = top
@@ -521,7 +504,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	switch t := st.file; {
 	case s.steps[i].Dir == "":
-		return nil // it is in a directory that is staged, or goes in the end
+		return nil // it is in a directory that is staged, or is one that goes in the end
 	case st.Action == Rename:
 		if err := s.recordTrash(ctx, i); err != nil {
 			return err
@@ -544,15 +527,6 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(t.After.Content)
 		}
 		return err
-	}
-	if st.Action == Rmdir {
-		empty, err := m.place.Empty()
-		if err != nil {
-			return err
-		}
-		if !empty {
-			return &guardfs.ConflictError{Path: st.Path, Why: guardfs.Filled}
-		}
 	}
 	if st.move != nil {
 		return s.rename(ctx, st.move, m)
@@ -701,7 +675,7 @@ func (s *apply) end(ctx context.Context, left error) error {
 		return left
 	}
 	s.done.Kept = s.c.drop(optional)
-	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
+	s.done.Dropped = slices.DeleteFunc(s.p.of(Rmdir), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
 	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
@@ -772,7 +746,7 @@ func (s *Step) object() guardfs.NewObject {
 }
 
 // stage makes what a step brings, complete, under a temporary name in the nearest directory above
-// its path that is there and stays.
+// its path that is there.
 func (s *apply) stage(ctx context.Context, i int) error {
 	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
 	if m.top >= 0 {
@@ -783,9 +757,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		return s.stageRename(i)
 	}
 	if st.Action == Rmdir {
-		if goes, err := s.stageRmdir(i); err != nil || !goes {
-			return err
-		}
+		return s.stageRmdir(i)
 	}
 	var at *guardfs.Entry
 	if t := st.file; t != nil {
@@ -802,19 +774,13 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		tr.Dir, tr.After = at.ParentTrue(), object{Kind: guardfs.KindFile, Hash: st.hash()}
 		return nil
 	}
-	anchor := st.Path // in the directory that stays
-	for dir := path.Dir(st.Path); len(dir) > 1; dir = path.Dir(dir) {
-		if s.gone[dir] {
-			anchor = dir
-		}
-	}
-	if at == nil || anchor != st.Path {
-		foreseen, _, name, err := s.c.fs.NearestEntry(anchor, nil)
+	if at == nil {
+		foreseen, _, name, err := s.c.fs.NearestEntry(st.Path, nil)
 		if err != nil {
 			return err
 		}
 		defer foreseen.Close() //nolint:errcheck // nothing was written through it
-		if name != anchor {
+		if name != st.Path {
 			return &guardfs.ConflictError{Path: st.Path,
 				Why: guardfs.LinkInTheWay, Fact: name}
 		}
@@ -898,29 +864,21 @@ func (s *apply) stageRename(i int) error {
 	return nil
 }
 
-// stageRmdir looks at a directory that goes. goes says that it makes room for something else; of the
-// others nothing is to be done before the end.
-func (s *apply) stageRmdir(i int) (goes bool, err error) {
-	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
+// stageRmdir looks at a directory that goes in the end. One that is gone by now is passed over.
+func (s *apply) stageRmdir(i int) (err error) {
+	st, m := &s.p.Steps[i], &s.moves[i]
 	if m.before, err = s.c.dirState(st.Path); err != nil {
-		return false, err
+		return err
 	}
-	if m.place, err = s.c.placeOf(st.Path); err != nil {
-		return false, err
+	place, err := s.c.placeOf(st.Path)
+	if place == nil || err != nil {
+		return err
 	}
-	m.own = true
-	switch there := m.place != nil && m.place.Object().Info.Kind == guardfs.KindDir; {
-	case !there && st.Optional: // it is gone, or another thing by now
-		return false, nil
-	case !there:
-		return false, &guardfs.ConflictError{Path: st.Path, Why: guardfs.Replaced}
-	case st.Optional:
-		tr.Before = objectOf(m.place.Object().Info, "")
-		return false, nil
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	if place.Object().Info.Kind == guardfs.KindDir {
+		s.steps[i].Before = objectOf(place.Object().Info, "")
 	}
-	info, err := m.place.CopyUp()
-	m.was, tr.Before = guardfs.Precondition{ID: info.ID}, objectOf(info, "")
-	return true, err
+	return nil
 }
 
 // source opens what a content comes from. It is no other file by now, nor changed.
@@ -941,23 +899,14 @@ func (c *Call) source(f *From) (*guardfs.File, error) {
 // all gives the changes for the checkpoint: of each path the state before all steps,
 // and what is after.
 func (s *apply) all() (out []checkpoint.Change) {
-	traded := map[string]*Target{}
-	for i := range s.p.Steps {
-		if t := s.p.Steps[i].file; t != nil && (t.fileReplacesDir() || t.dirReplacesFile()) {
-			traded[t.True] = t
-		}
-	}
 	var made, gone []checkpoint.Change
 	for i := range s.p.Steps {
 		st, m := &s.p.Steps[i], &s.moves[i]
-		t := traded[st.Path]
 		switch {
-		case st.Action == Mkdir && t != nil:
-			t.After.Meta = dirMetadata(m.dirAfter(st))
 		case st.Action == Mkdir:
 			made = append(made, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				After: m.dirAfter(st)})
-		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
+		case st.Action == Rmdir && m.before.Kind == checkpoint.Dir:
 			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				Before: m.before})
 		}
@@ -1185,9 +1134,6 @@ func change(t *Target) checkpoint.Change {
 		}
 	case guardfs.KindSymlink:
 		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	case guardfs.KindDir:
-		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID,
-			GID: t.After.Meta.GID}
 	default:
 		ch.After = checkpoint.State{Kind: checkpoint.Absent}
 	}
@@ -1206,11 +1152,6 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.place.Expected(*t.After.Meta)
 	case t.isNew():
 		return t.fresh
-	case t.fileReplacesDir(): // nobody knows what the file had
-		m, err := t.place.Fresh(0o666, false)
-		if err == nil {
-			return m
-		}
 	}
 	return t.place.Expected(*metadata(state(t.Before)))
 }
@@ -1228,11 +1169,8 @@ func state(b *guardfs.Before) checkpoint.State {
 		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
 		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
 	}
-	switch b.Info.Kind {
-	case guardfs.KindSymlink:
+	if b.Info.Kind == guardfs.KindSymlink {
 		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
-	case guardfs.KindDir:
-		s.Kind, s.Hash, s.Size = checkpoint.Dir, "", 0
 	}
 	return s
 }
@@ -1255,8 +1193,6 @@ func (t *Target) announced() checkpoint.State {
 		return s
 	case guardfs.KindSymlink:
 		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	case guardfs.KindDir:
-		return checkpoint.State{Kind: checkpoint.Dir}
 	}
 	return checkpoint.State{Kind: checkpoint.Absent}
 }

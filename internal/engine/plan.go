@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -62,8 +61,6 @@ type Planner struct {
 	// by a path in each directory that gets something new: the topmost directory that is missing
 	tops  map[string]string
 	drops []string // directories that go
-	// where a directory gives way to a file or link, or takes the place of one
-	swaps []string
 
 	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
 	held func(path string) (text []byte, held bool, err error) // by the client
@@ -76,10 +73,11 @@ func (d *Planner) Load(path string, r Rules) (*Target, error) {
 	n := len(d.files)
 	d.files = append(d.files, t)
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
-	place, err := d.openEntry(path, r.Link)
-	if d.nowhere(path, err) {
-		return t, cmp.Or(d.notHeld(path), d.c.fresh(t))
+	open := d.c.fs.Entry
+	if r.Link {
+		open = d.c.fs.EntryLink
 	}
+	place, err := open(path)
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
@@ -142,13 +140,8 @@ func (d *Planner) plan(p Plan) (*Plan, error) {
 			return nil, err
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
-		if t.fileReplacesDir() {
-			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
-			p.Steps = append(p.Steps, gone)
-			s.Before = State{}
-		}
 		p.Steps = append(p.Steps, s)
-		if t.place == nil && d.swapOver(t.True) == nil {
+		if t.place == nil {
 			above, err := d.above(t.Path, t.True)
 			if err != nil {
 				return nil, err
@@ -200,7 +193,7 @@ func (d *Planner) above(spelled, name string) (steps []Step, err error) {
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
 func (d *Planner) rmdir(name string) (Step, error) {
-	s := Step{Path: name, Action: Rmdir, Optional: true}
+	s := Step{Path: name, Action: Rmdir}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
 	place, err := d.c.fs.EntryLink(name)
@@ -231,7 +224,7 @@ func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 // makePlan has a plan made of what is there now.
 func (d *Planner) makePlan(ctx context.Context, make PlanFunc) (*Plan, error) {
 	d.close()
-	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
+	d.files, d.moves, d.drops, d.c.Trace.Paths = nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err == nil {
@@ -309,8 +302,6 @@ func (s *Step) against(p played) string {
 		return fmt.Sprintf("it does not make a %s", after)
 	case s.Action != Rename && s.To != "":
 		return "only a rename leads elsewhere"
-	case s.Optional && s.Action != Rmdir:
-		return "only a directory that goes may stay"
 	case s.Path == s.To || below(s.To, s.Path):
 		return "it can't go into itself"
 	}
@@ -335,7 +326,7 @@ func (s *Step) against(p played) string {
 			}
 		}
 	}
-	if !s.Optional && p.holds[s.Path] > 0 {
+	if s.Action != Rmdir && p.holds[s.Path] > 0 {
 		return "the plan leaves something in it"
 	}
 	return ""
@@ -402,7 +393,7 @@ func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 // Action is the kind of change that a step makes at its path.
 type Action string
 
-// The actions. A directory that is removed is empty by then, or is renamed.
+// The actions. A directory is removed if it is empty then; one that is in use stays, and is told.
 const (
 	Put    Action = "put"    // a file, new or in the place of a file or link
 	Link   Action = "link"   // a symbolic link, likewise
@@ -431,16 +422,14 @@ type Step struct {
 	After  State  // what will be there; its ID is known once it is made ready
 	// Exact: the metadata of After holds. Otherwise it is that of what is there, or what the system
 	// gives to something new; of a directory, its mode less the umask.
-	Exact    bool
-	Optional bool // of Rmdir: a directory that is in use by then stays, and is told
+	Exact bool
 
 	file *Target // of Put, Link and Remove: where it is, and contents
 	move *Move   // of Rename
 }
 
 // A Plan lists the steps of one call, in this order: removals, the deepest first; directories, the
-// topmost first; renames that bring something; files and links. So a path may occur twice: that is
-// how a file takes the place of a directory.
+// topmost first; renames that bring something; files and links.
 type Plan struct {
 	Steps   []Step
 	Summary string        // one line for the person who approves
@@ -498,7 +487,7 @@ func (s *Step) sum() []byte {
 	for _, f := range []string{
 		string(s.Action), s.Path, s.To, string(s.Before.Kind), s.Before.Hash, s.Before.Target, was,
 		string(a.Kind), a.Hash, a.Tail, a.Target, a.Mode.String(),
-		fmt.Sprint(a.UID, a.GID, a.ModTime.UnixNano(), s.Exact, s.Optional),
+		fmt.Sprint(a.UID, a.GID, a.ModTime.UnixNano(), s.Exact),
 	} {
 		field(h, f)
 	}
@@ -708,8 +697,7 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
-// step gives the step for a target that changes. A file or link goes where a directory takes its
-// place.
+// step gives the step for a target that changes.
 func (t *Target) step() Step {
 	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
 		After: State{State: t.announced()}, file: t}
@@ -772,10 +760,9 @@ type Target struct {
 
 // After is the state that a target gets.
 type After struct {
-	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
-	Kind    guardfs.Kind
-	Content []byte // of a file
-	Hash    string // of Content; filled by the chain, but for a tail
+	Kind    guardfs.Kind // KindFile, KindAbsent (removed) or KindSymlink
+	Content []byte       // of a file
+	Hash    string       // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
 	add    int    // the last bytes of Content: they go to the end of what is there, in place
@@ -814,8 +801,7 @@ func (t *Target) Unchanged() bool {
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink &&
 			string(t.Before.Content) == t.After.Target
 	}
-	// The tools do not make this kind, so they leave it alone.
-	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
+	return false
 }
 
 // Done is the result of a change.
@@ -966,73 +952,8 @@ func (a *After) size() int64 {
 	return int64(len(a.Content))
 }
 
-// A restore may put a file or link in the place of a directory, which gives way, or a directory in
-// the place of a file or link.
-//
-// Such a plan may also put something below the new directory. Nothing can be
-// there as long as the file is. So a desk notes such places in advance.
-
-// swapAbove is the path of those that trade that p is below; "" for none.
-func (d *Planner) swapAbove(p string) string {
-	for _, s := range d.swaps {
-		if below(p, s) {
-			return s
-		}
-	}
-	return ""
-}
-
-// swapOver is the target above p whose place a directory takes; nil for none.
-func (d *Planner) swapOver(p string) *Target {
-	s := d.swapAbove(p)
-	if s == "" {
-		return nil
-	}
-	for _, t := range d.files {
-		if t.True == s && t.dirReplacesFile() {
-			return t
-		}
-	}
-	return nil
-}
-
-// inside says that p is in a directory that gives way to a file or link.
-func (d *Planner) inside(p string) bool {
-	s := d.swapAbove(p)
-	return s != "" &&
-		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.fileReplacesDir() })
-}
-
-// nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
-// the same change. Policy has spoken already.
-func (d *Planner) nowhere(p string, err error) bool {
-	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
-}
-
-// openEntry opens the entry of p; link says that a link there is meant itself. A link that becomes a
-// directory in the same change is not followed: below it there is nothing as yet, as below a file
-// (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
-func (d *Planner) openEntry(p string, link bool) (*guardfs.Entry, error) {
-	open := d.c.fs.Entry
-	if link {
-		open = d.c.fs.EntryLink
-	}
-	place, err := open(p)
-	top := d.swapAbove(p)
-	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.c.isLink(top) {
-		return place, err
-	}
-	if err == nil {
-		place.Close()
-	}
-	if err := d.c.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
-		return nil, err
-	}
-	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
-}
-
-// look reads what is there, or what of it changed since; a directory only where one gives way. What
-// a client holds comes in the place of a file; disk is that then.
+// look reads what is there, or what of it changed since. What a client holds comes in the place of a file; disk is
+// that then.
 func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {
@@ -1044,47 +965,10 @@ func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	} else {
 		b, err = t.place.Reload(was, maxLoad)
 	}
-	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) &&
-		t.place.Object().Info.Kind == guardfs.KindDir {
-		b, err = dirBefore(t.place)
-		return b, nil, err
-	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return d.overlay(t, b)
-}
-
-// dirBefore is the directory at a place as what was there before.
-func dirBefore(p *guardfs.Entry) (*guardfs.Before, error) {
-	meta, err := p.DirMetadata()
-	if err != nil {
-		return nil, err
-	}
-	i := p.Object().Info
-	meta.ModTime = i.ModTime
-	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
-}
-
-// fileReplacesDir says that a directory is there, and a file or link takes its place.
-func (t *Target) fileReplacesDir() bool {
-	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
-		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
-}
-
-// dirReplacesFile says that a file or link is there, and a directory takes its place.
-func (t *Target) dirReplacesFile() bool {
-	return t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind == guardfs.KindDir
-}
-
-// isLink says that a link is at that very path.
-func (c *Call) isLink(p string) bool {
-	place, err := c.fs.EntryLink(p)
-	if err != nil {
-		return false
-	}
-	defer place.Close()
-	return place.Object().True == p && place.Object().Info.Kind == guardfs.KindSymlink
 }
 
 const (

@@ -505,11 +505,6 @@ func (p *rollback) made() (bool, error) {
 	if is, _, err := s.Before.is(out); err != nil || out != nil && !is {
 		return false, err
 	}
-	if out != nil && s.Do == Rmdir {
-		if empty, err := out.Empty(); err != nil || !empty {
-			return false, err
-		}
-	}
 	if s.After.ID == "" {
 		return true, nil
 	}

@@ -292,8 +292,7 @@ type planner func(*checkpoint.DB) (*checkpoint.Plan, error)
 // todo holds the decisions on the items of a plan, as far as they are made.
 type todo struct {
 	items map[string]*checkpoint.Item // by path: those of paths
-	paths []string                    // files, links, and what takes the place of one or gives it
-	links map[string]bool             // of paths: the symbolic link itself is meant
+	paths []string                    // files and links
 	dirs  []Step                      // to be there, from the top down
 	// directories to go if they are empty, the deepest first
 	drop  []string
@@ -301,7 +300,6 @@ type todo struct {
 	goes  map[string]bool // whether it is removed, as far as it was looked at
 
 	conflicts []Blocked // conflicts
-	inTheWay  []string  // files in the place of directories, which can't give way
 	kept      []Blocked // directories that can't go
 }
 
@@ -723,39 +721,25 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 			continue
 		}
 		r.goes[item.Path] = item.Want.Kind == checkpoint.Absent
-		swap := r.swapped(item)
-		if swap {
-			r.d.swaps = append(r.d.swaps, item.Path)
-		}
 		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) ||
 			item.Head.Kind == checkpoint.Dir
 		switch {
-		case item.Want.Kind == checkpoint.Dir && !swap:
+		case item.Want.Kind == checkpoint.Dir:
 			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
 		case item.Want.Kind == checkpoint.Absent && gone:
 			r.drop = append(r.drop, item.Path)
 		default:
 			r.items[item.Path] = item
 			r.paths = append(r.paths, item.Path)
-			r.links[item.Path] = swap || item.Want.Kind == checkpoint.Symlink ||
-				item.Head.Kind == checkpoint.Symlink
 		}
 	}
 	return nil
 }
 
-// belowFile says that item is to be absent, and is: a file or link is in the place of its
-// directory. Of a link that leads to a directory it must be the one that the store knows.
+// belowFile says that item is to be absent, and is: a file is in the place of its directory.
 func (r *restore) belowFile(item *checkpoint.Item) bool {
 	if item.Want.Kind != checkpoint.Absent {
 		return false
-	}
-	for i := range r.plan.Items {
-		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) &&
-			r.c.isLink(l.Path) {
-			now, err := r.c.stateOf(l.Path)
-			return err == nil && now.Same(l.Head)
-		}
 	}
 	place, err := r.c.fs.EntryLink(item.Path)
 	if err == nil {
@@ -859,7 +843,7 @@ func (r *restore) oneOrTheOther() error {
 		delete(r.items, dir)
 	}
 	gone := func(name string) bool { return over[name] != "" }
-	r.paths, r.d.swaps = slices.DeleteFunc(r.paths, gone), slices.DeleteFunc(r.d.swaps, gone)
+	r.paths = slices.DeleteFunc(r.paths, gone)
 	return nil
 }
 
@@ -904,8 +888,7 @@ func (r *restore) begin(d *Planner) {
 	r.d, d.disk = d, true // it gives back bytes
 	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
 		Metadata: map[string]rewind.Metadata{}}
-	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{},
-		goes: map[string]bool{}}
+	r.todo = todo{items: map[string]*checkpoint.Item{}, goes: map[string]bool{}}
 	r.asked = map[string]bool{}
 }
 
@@ -924,13 +907,7 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 			p.Steps = append(p.Steps, s)
 		}
 	}
-	if err := r.load(ctx, true); err != nil {
-		return err
-	}
-	if err := r.dirsToMake(); err != nil {
-		return err
-	}
-	if err := r.load(ctx, false); err != nil {
+	if err := cmp.Or(r.dirsToMake(), r.load()); err != nil {
 		return err
 	}
 	return r.dirsToGo(ctx)
@@ -945,8 +922,7 @@ func (r *restore) dirsToMake() error {
 		case why == none && err == nil && is == guardfs.KindDir:
 			continue
 		case why == none && err == nil && is == guardfs.KindAbsent:
-			// Nothing can be looked at below what a plan swaps.
-			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path))
+			why, err = r.mayChange(d.Path)
 		case why == none && err == nil && r.o.OnConflict == OnConflictSkip:
 			why = OtherKind.Of(is)
 		case why == none && err == nil:
@@ -1023,18 +999,12 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 	return false
 }
 
-// load looks at files and links: those in whose place a directory is to be, or the others.
-func (r *restore) load(ctx context.Context, swaps bool) error {
+// load looks at files and links.
+func (r *restore) load() error {
 	for _, name := range r.paths {
-		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
-			continue
-		}
-		if r.belowStay(name) {
-			r.skip(name, FileOnTheWay)
-			continue
-		}
-		rules := Rules{Parents: true, Link: r.links[name]}
-		if r.items[name].Role == checkpoint.RoleAppended {
+		item := r.items[name]
+		rules := Rules{Parents: true, Link: item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink}
+		if item.Role == checkpoint.RoleAppended {
 			rules.above = r.c.appendAbove()
 		}
 		t, err := r.d.Load(name, rules)
@@ -1046,29 +1016,16 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 			r.skip(name, why)
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		if !swaps || r.o.OnConflict != OnConflictSkip {
+		if other, is := errors.AsType[*guardfs.NotRegularError](err); is {
+			r.d.forget()
+			r.conflicts = append(r.conflicts, Blocked{Path: name, Why: OtherKind.Of(other.Kind)})
 			continue
 		}
-		why, err := r.decide(ctx, t)
 		if err != nil {
 			return err
-		}
-		if why != none { // all that belongs into the directory stays away with it
-			r.d.forget()
-			r.skip(name, why)
-			r.inTheWay = append(r.inTheWay, name)
-			r.d.swaps = slices.DeleteFunc(r.d.swaps, func(s string) bool { return s == name })
 		}
 	}
 	return nil
-}
-
-// belowStay says that name belongs into a directory whose place a file keeps.
-func (r *restore) belowStay(name string) bool {
-	return slices.ContainsFunc(r.inTheWay, func(s string) bool { return below(name, s) })
 }
 
 // skip leaves a path alone.
@@ -1084,7 +1041,6 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Optional = !r.d.inside(dir)
 		p.Steps = append(p.Steps, s)
 	}
 	made, err := r.mkdirs(ctx)
@@ -1109,15 +1065,6 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		as[dir.Path] = dir
 	}
 	above := func(name string) error {
-		if top := r.d.swapOver(name); top != nil {
-			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
-				missing[dir] = true
-				if err := r.c.canCreate(dir); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
 		made, err := r.d.above(name, name)
 		for i := range made {
 			missing[made[i].Path] = true
@@ -1137,9 +1084,6 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, t := range r.d.files {
-		if t.dirReplacesFile() {
-			as[t.True], missing[t.True] = t.newDir(), true
-		}
 		if t.place == nil && !t.Unchanged() {
 			if err := above(t.True); err != nil {
 				return nil, err
@@ -1165,14 +1109,6 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		steps = append(steps, made)
 	}
 	return steps, nil
-}
-
-// newDir is the directory that takes the place of a file.
-func (t *Target) newDir() Step {
-	if t.After.Meta == nil || t.After.Meta.Mode.Perm() == 0 {
-		return mkdir(t.True, 0o700)
-	}
-	return mkdirAs(t.True, metaState(*t.After.Meta))
 }
 
 // modeAbove is the mode of the nearest directory above dir that exists; 0 when that is unknown.
@@ -1201,9 +1137,6 @@ func (r *restore) next(ctx context.Context) error {
 			t.leaveAsIs()
 			r.skip(t.True, why)
 		}
-	}
-	if r.conflicts == nil {
-		r.conflicts = r.notEmptied()
 	}
 	if r.conflicts != nil {
 		return Refuse(Conflicts, "", r.conflicts)
@@ -1434,8 +1367,6 @@ func after(b rewind.Becomes) After {
 		return a
 	case checkpoint.Symlink:
 		return After{Kind: guardfs.KindSymlink, Target: b.State.Target}
-	case checkpoint.Dir:
-		return After{Kind: guardfs.KindDir, Meta: dirMetadata(b.State)}
 	}
 	return After{Kind: guardfs.KindAbsent}
 }
@@ -1455,6 +1386,12 @@ func (t *Target) leaveAsIs() {
 	if b.Info.Kind == guardfs.KindSymlink {
 		t.After.Content, t.After.Target = nil, string(b.Content)
 	}
+}
+
+// isLink says that a link is at that very path.
+func (c *Call) isLink(p string) bool {
+	o, _, err := c.fs.Lstat(p)
+	return err == nil && o.True == p && o.Info.Kind == guardfs.KindSymlink
 }
 
 // forbidden says that it is the system, not policy, that does not let us.
@@ -1492,12 +1429,8 @@ func (r *restore) mayChange(name string) (why Why, err error) {
 // dirNow looks at the path of a directory that is to be there, or to go. why: a restore that may
 // skip leaves it alone.
 func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
-	if r.belowStay(name) {
-		return is, FileOnTheWay, nil
-	}
-	place, err := r.d.openEntry(name, false)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
-		r.d.nowhere(name, err) {
+	place, err := r.c.fs.Entry(name)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
 		return guardfs.KindAbsent, none, nil
 	}
 	if err == nil {
@@ -1551,56 +1484,7 @@ func whyDirStays(err error) Why {
 	return NotListed.Of(said(err))
 }
 
-// swapped says whether item trades a directory for a file or link, or the reverse. It does so only
-// where the store knows what is there now.
-func (r *restore) swapped(item *checkpoint.Item) bool {
-	place, err := r.c.fs.EntryLink(item.Path)
-	if err != nil {
-		return false // the chain meets it again
-	}
-	defer place.Close()
-	o := place.Object()
-	if o.True != item.Path || item.Role == roleTree {
-		return false
-	}
-	switch o.Info.Kind {
-	case guardfs.KindDir:
-		return leaf(item.Want.Kind) && item.Head.Kind == checkpoint.Dir
-	case guardfs.KindFile, guardfs.KindSymlink:
-		return item.Want.Kind == checkpoint.Dir && leaf(item.Head.Kind)
-	}
-	return false
-}
-
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
-
-// notEmptied makes sure that directories that give way will be empty. By now it is known what each file
-// becomes.
-func (r *restore) notEmptied() (conflicts []Blocked) {
-	for _, t := range r.d.files {
-		if !t.fileReplacesDir() {
-			continue
-		}
-		there, why := r.c.onlyHolds(t.True, r.goes)
-		switch {
-		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool {
-			return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent
-		}):
-			why = HoldsOthers
-		case there && slices.ContainsFunc(r.moves, func(mv *Move) bool { return below(mv.Path, t.True) }):
-			why = HoldsMoved // it would come back by a rename into the very directory that would be gone
-		default:
-			continue
-		}
-		if r.o.OnConflict == OnConflictSkip {
-			t.leaveAsIs()
-			r.skip(t.True, why)
-		} else {
-			conflicts = append(conflicts, Blocked{Path: t.True, Why: why, Stays: true})
-		}
-	}
-	return conflicts
-}
 
 // A restore takes an append in place back only where the file still ends with exactly what was
 // appended, at that very place: then a copy of what comes before takes its place, so that a kill
@@ -1666,11 +1550,10 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 // A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
 // that was to go and stays.
 type Blocked struct {
-	Path  string
-	Why   Why
-	Diff  string // from what the store knows to what is there
-	Stays bool   // no restore removes what is in the way: neither merge nor force helps
-	Err   error  // of the removal; nil for one that was not tried
+	Path string
+	Why  Why
+	Diff string // from what the store knows to what is there
+	Err  error  // of the removal; nil for one that was not tried
 }
 
 // A Why is the reason for a Blocked. The zero Why is none.
@@ -1712,11 +1595,9 @@ var (
 	OtherKind      = newWhy("other_kind")         // guardfs.Kind
 	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
 
-	WasDirOf    = newWhy("was_directory_of") // string: a path in it that is wanted too
-	WasFile     = newWhy("was_file")         // string: the path above it that is wanted as a file
-	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
-	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
-	OnlyAlone   = newWhy("only_alone")       // it is appended to in place, and other paths change with it
+	WasDirOf  = newWhy("was_directory_of") // string: a path in it that is wanted too
+	WasFile   = newWhy("was_file")         // string: the path above it that is wanted as a file
+	OnlyAlone = newWhy("only_alone")       // it is appended to in place, and other paths change with it
 
 	NotInTrash    = newWhy("not_in_trash")
 	NoneInTrash   = newWhy("not_in_trash_and_occupied")

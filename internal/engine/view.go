@@ -824,6 +824,7 @@ func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
 	if err != nil {
 		return nil, nil, 0, err
 	}
+	r.Look = true
 	plan, err := c.planFor(ctx, db, r)
 	if err != nil {
 		return nil, nil, 0, err
