@@ -265,9 +265,9 @@ func (f footprint) holds(path string) bool {
 	return false
 }
 
-// leaf says that the path is a file or link before or after the change.
-func (c *Recorded) leaf() bool {
-	return slices.Contains([]Kind{File, Symlink}, c.Before.kind()) || slices.Contains([]Kind{File, Symlink}, c.After.kind())
+// was says that the path is of one of these kinds before or after the change.
+func (c *Recorded) was(kinds ...Kind) bool {
+	return slices.Contains(kinds, c.Before.kind()) || slices.Contains(kinds, c.After.kind())
 }
 
 // cut keeps of ops, oldest first, the newest that one change can take back, and notes in the plan what it
@@ -281,7 +281,7 @@ func (p *Plan) cut(ops []entry, only []string, look bool) []entry {
 			_, isDir := dirs[c.Path]
 			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path) ||
 				known && (role == RoleAppended) != (c.Role == RoleAppended) ||
-				!look && (c.leaf() && isDir || !c.leaf() && leaves[c.Path] || leaves.holds(c.Path)))
+				!look && (c.was(File, Symlink) && isDir || c.was(Dir) && leaves[c.Path] || leaves.holds(c.Path)))
 		}) {
 			p.More = e.c.ID
 			return ops[i+1:]
@@ -294,11 +294,11 @@ func (p *Plan) cut(ops []entry, only []string, look bool) []entry {
 			if all.add(c.Path); c.Role == RoleTree {
 				trees.add(c.Path)
 			}
-			if c.leaf() {
-				leaves[c.Path] = true
-				dirs.add(above(c.Path))
-			} else {
+			if dirs.add(above(c.Path)); c.was(Dir) {
 				dirs.add(c.Path)
+			}
+			if c.was(File, Symlink) {
+				leaves[c.Path] = true
 			}
 		}
 	}
