@@ -67,7 +67,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.NotAnswered, "/f", nil), KindApprovalTimeout},
 	{engine.Refuse(engine.ApprovalStale, "/f", "a diff"), KindApprovalStale},
 	{engine.Refuse(engine.Conflicts, "", []engine.Blocked{{Path: "/f", Why: engine.Occupied}}), KindConflict},
-	{engine.Refuse(engine.BothKinds, "", []engine.Blocked{{Path: "/f", Why: engine.WasDirOf.Of("/f/g")}}), KindConflict},
+	{engine.Refuse(engine.Conflicts, "", []engine.Blocked{{Path: "/f", Why: engine.WasDirOf.Of("/f/g")}}), KindConflict},
 	{engine.Refuse(engine.NotStored, "/f", engine.Unstored.Of("excluded")), KindUnsupported},
 	{engine.Refuse(engine.WouldLose, "/f", nil), KindUnsupported},
 	{engine.Refuse(engine.NotInPlan, "/f", engine.PlanFacts{Held: []string{"/g"}}), KindBadRequest},

@@ -140,8 +140,7 @@ func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 		if err == nil && approved && p.exceeds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}
-		if err == nil &&
-			!slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
+		if err == nil && subset(p.keys(), keys) {
 			return p, held(unlock), nil
 		}
 		unlock()
@@ -150,6 +149,15 @@ func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 		}
 	}
 	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: guardfs.DirInTurns}
+}
+
+// subset says that all of keys are held.
+func subset(keys, held []string) bool {
+	is := map[string]bool{}
+	for _, key := range held {
+		is[key] = true
+	}
+	return !slices.ContainsFunc(keys, func(key string) bool { return !is[key] })
 }
 
 // lockSteps takes the locks of a plan. If a process died half-way through another change of these
@@ -1077,25 +1085,18 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 	return nil
 }
 
-// dirState is the state of a directory that is to go. It is recorded, because it may have to come
-// back.
+// dirState is the state of a directory, which is recorded because it may have to come back.
 func (c *Call) dirState(dir string) (checkpoint.State, error) {
-	gone := checkpoint.State{Kind: checkpoint.Absent}
-	place, err := c.fs.EntryLink(dir)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
-		errors.Is(err, syscall.ENOTDIR) {
-		return gone, nil
+	place, err := c.placeOf(dir)
+	if place == nil || err != nil {
+		return checkpoint.State{Kind: checkpoint.Absent}, err
 	}
-	if err != nil {
-		return gone, err
-	}
-	defer place.Close()
+	defer place.Close() //nolint:errcheck // nothing was written through it
 	if place.Object().Info.Kind != guardfs.KindDir {
-		return gone, nil
+		return checkpoint.State{Kind: checkpoint.Absent}, nil
 	}
 	m, err := place.DirMetadata()
-	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID,
-		Xattrs: m.Xattrs}, err
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}, err
 }
 
 func change(t *Target) checkpoint.Change {

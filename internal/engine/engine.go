@@ -95,7 +95,7 @@ type Engine struct {
 	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
 	lockWait    time.Duration
-	expiry      expiry
+	expired     atomic.Int64     // the time of the last look for what has expired in the trash, in nanoseconds
 	ledger      *session.ReadLog // nil when reads are not tracked
 	excluded    func(path string) bool
 	log         *audit.Log
@@ -107,7 +107,8 @@ type Engine struct {
 	outside     outside
 	sums        sums
 	editors     editors
-	unrecovered unrecovered
+	unrecovered sync.Map // the interrupted changes that this process could not take back
+	waiting     sync.Map // those of which it was told that their paths are locked
 	calls       underway
 	stuck       stuck
 	mayHang     func() bool      // see guardfs.FS.MayHang

@@ -34,20 +34,20 @@ func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
 	if err := c.askPolicy(opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
-	for try := 0; ; try++ {
+	for apart := false; ; apart = true {
 		var m *moving
 		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (p *Plan, err error) {
-			m = &moving{d: d, a: a, mv: &Move{}, apart: try > 0, each: try > 1}
+			m = &moving{d: d, a: a, mv: &Move{}, apart: apart, copies: apart}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
 				c.Trace.Paths = []string{a.From, a.To}
 			}
 			return p, err
 		})
-		if err == nil && m.apart {
+		if err == nil && m.copies {
 			done.Moved = append(done.Moved, *m.mv)
 		}
-		if try > 1 || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
+		if apart || !errors.Is(err, syscall.EXDEV) {
 			return done, err
 		}
 	}
@@ -55,11 +55,11 @@ func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
 
 // moving is one move that is being planned.
 type moving struct {
-	d     *Planner
-	a     MoveArgs
-	mv    *Move
-	apart bool // no rename leads there
-	each  bool // nor to the trash
+	d      *Planner
+	a      MoveArgs
+	mv     *Move
+	apart  bool // a directory can't be renamed at all: it is deleted one by one
+	copies bool // no rename leads there
 }
 
 // plan says how all that is at From comes to To.
@@ -85,7 +85,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	if err := d.judgeInside(ctx, mv); err != nil {
 		return nil, err
 	}
-	if m.apart {
+	if m.copies {
 		return m.copied(ctx, p)
 	}
 	var err error
@@ -206,14 +206,14 @@ func (m *moving) open() (err error) {
 	}
 	mv.over = there != guardfs.KindAbsent
 	same, err := mv.place.SameMount(near)
-	m.apart = m.apart || !same
+	m.copies = m.copies || !same
 	return err
 }
 
 // copied plans a move by contents: all is made anew at To, and From is deleted.
 func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	d, mv := m.d, m.mv
-	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true}, m.each)
+	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true}, m.apart)
 	if err != nil {
 		return nil, err
 	}

@@ -325,7 +325,6 @@ var (
 	Withheld    = With[*hook.Error](CodePermissionDenied, "answer_withheld") // the call has ended
 
 	Conflicts    = With[[]Blocked](CodeConflict, "conflicts")
-	BothKinds    = With[[]Blocked](CodeConflict, "both_kinds") // to force does not help
 	NotStored    = With[Why](CodeUnsupported, "not_stored")
 	WouldLose    = own(CodeUnsupported, "would_lose") // what is there now can't be stored
 	NotInPlan    = With[PlanFacts](CodeBadRequest, "not_in_plan")

@@ -431,9 +431,7 @@ func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	if err := r.split(ctx, items); err != nil {
 		return nil, err
 	}
-	if err := r.oneOrTheOther(); err != nil {
-		return nil, err
-	}
+	r.oneOrTheOther()
 	p := Plan{
 		Summary: restoring(len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
 		Whole: true,
@@ -810,7 +808,7 @@ func (c *Call) sumOf(path string) (checkpoint.State, error) {
 // oneOrTheOther finds paths that exclude each other. A file or link is wanted as it was at one
 // time, and something below it as it was at another. With "skip" the file is skipped, because what
 // is below it tells more of what was there.
-func (r *restore) oneOrTheOther() error {
+func (r *restore) oneOrTheOther() {
 	var wanted []string
 	for _, name := range r.paths {
 		if r.items[name].Want.Kind != checkpoint.Absent {
@@ -827,24 +825,15 @@ func (r *restore) oneOrTheOther() error {
 	}
 	over := rewind.Over(wanted,
 		func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
-	if len(over) == 0 {
-		return nil
-	}
-	if r.o.OnConflict != OnConflictSkip {
-		var both []Blocked
-		for _, dir := range slices.Sorted(maps.Keys(over)) {
-			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])},
-				Blocked{Path: over[dir], Why: WasFile.Of(dir)})
+	for _, dir := range slices.Sorted(maps.Keys(over)) {
+		if why := WasDirOf.Of(over[dir]); r.o.OnConflict == OnConflictSkip {
+			r.skip(dir, why)
+		} else {
+			r.conflicts = append(r.conflicts, Blocked{Path: dir, Why: why})
 		}
-		return Refuse(BothKinds, "", both)
-	}
-	for dir, below := range over {
-		r.skip(dir, WasDirOf.Of(below))
 		delete(r.items, dir)
 	}
-	gone := func(name string) bool { return over[name] != "" }
-	r.paths = slices.DeleteFunc(r.paths, gone)
-	return nil
+	r.paths = slices.DeleteFunc(r.paths, func(name string) bool { return over[name] != "" })
 }
 
 // restoring says how many paths are to be restored.
@@ -1011,14 +1000,15 @@ func (r *restore) load() error {
 		if err == nil && t.True != name { // another place than the one that was recorded
 			err = &guardfs.SymlinkError{Path: name, Target: t.True}
 		}
-		if why := r.unseen(name, err, r.d.files[len(r.d.files)-1].place); why != none {
+		place := r.d.files[len(r.d.files)-1].place
+		if why := r.unseen(name, err, place); why != none {
 			r.d.forget()
 			r.skip(name, why)
 			continue
 		}
-		if other, is := errors.AsType[*guardfs.NotRegularError](err); is {
+		if _, is := errors.AsType[*guardfs.NotRegularError](err); is && place != nil {
+			r.conflicts = append(r.conflicts, Blocked{Path: name, Why: OtherKind.Of(place.Object().Info.Kind)})
 			r.d.forget()
-			r.conflicts = append(r.conflicts, Blocked{Path: name, Why: OtherKind.Of(other.Kind)})
 			continue
 		}
 		if err != nil {
@@ -1596,7 +1586,6 @@ var (
 	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
 
 	WasDirOf  = newWhy("was_directory_of") // string: a path in it that is wanted too
-	WasFile   = newWhy("was_file")         // string: the path above it that is wanted as a file
 	OnlyAlone = newWhy("only_alone")       // it is appended to in place, and other paths change with it
 
 	NotInTrash    = newWhy("not_in_trash")

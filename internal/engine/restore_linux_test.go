@@ -130,8 +130,8 @@ func TestAFileAndWhatIsBelowIt(t *testing.T) {
 	for _, how := range []string{"", engine.OnConflictForce, engine.OnConflictMerge} {
 		for _, dry := range []bool{true, false} {
 			_, err := x.call("s").Restore(ctx, r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
-			no, ok := factsOf[[]engine.Blocked](err, engine.BothKinds)
-			if !ok || len(no) != 2 || no[0].Path != x.ws+"/b" || no[1].Path != x.ws+"/b/c" || x.looks() != before {
+			no, ok := factsOf[[]engine.Blocked](err, engine.Conflicts)
+			if !ok || len(no) != 1 || no[0].Path != x.ws+"/b" || no[0].Why != engine.WasDirOf.Of(x.ws+"/b/c") || x.looks() != before {
 				t.Errorf("%q, dry run %v: %v\n%s", how, dry, err, x.looks())
 			}
 		}

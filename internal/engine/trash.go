@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -39,7 +38,7 @@ func (c *Call) Delete(ctx context.Context, path string, o DeleteOptions) (*Done,
 	}
 	for apart := false; ; apart = true {
 		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) { return d.delete(ctx, path, o, apart) })
-		if apart || !errors.Is(err, syscall.EXDEV) {
+		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
 			return done, err
 		}
 	}
@@ -697,23 +696,11 @@ const (
 	expireSlice = 200 * time.Millisecond
 )
 
-// expiry is the time of the last look for what has expired.
-type expiry struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-// again lets the next look come at once: the last one was cut short.
-func (x *expiry) again() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.at = time.Time{}
-}
-
 // expire removes what has been in the trash for longer than its time. It stops before it delays the
 // change that called it; the next change goes on. The store expires its own.
 func (e *Engine) expire(ctx context.Context) {
-	if !e.expiry.due(e.now(), expireEvery) {
+	last, now := e.expired.Load(), e.now()
+	if age := now.Sub(time.Unix(0, last)); age >= 0 && age < expireEvery || !e.expired.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expireSlice)
@@ -733,21 +720,10 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.expiry.again()
+		e.expired.Store(0) // the next change goes on
 	case err != nil:
 		e.logger.Warn("what has expired could not all be removed from the trash", "err", err)
 	}
-}
-
-// due says whether the last look is long enough ago, and takes this for one.
-func (x *expiry) due(now time.Time, every time.Duration) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if age := now.Sub(x.at); age >= 0 && age < every {
-		return false
-	}
-	x.at = now
-	return true
 }
 
 // purgeTrashed removes one tree in the trash for good.

@@ -294,9 +294,6 @@ var rows = map[engine.Cause]Row{
 		Hint: "{trash?}Something is there now; move it away first, or leave the entry in the trash. | {stays?}Neither merge nor force removes what is in the way: choose {on_conflict} skip, which leaves those paths alone, or move it away first. | " +
 			"{merging?}Merging does not work here: choose {on_conflict} skip, which leaves those paths alone, or force, which overwrites (undoable). | " +
 			"{restore?}Choose {on_conflict}: merge keeps both, force overwrites (undoable), skip leaves those paths alone.{editor} | Use another name, or move away what is there."},
-	engine.BothKinds: {Type: "Conflict DestinationExists",
-		Says: "{restore?}{one} can't be restored without losing other changes" + unchanged + " | {restore?}{count} paths can't be restored without losing other changes" + unchanged + " | something is at {first} already" + unchanged + " | something is there already" + unchanged,
-		Hint: "{restore?}They can't be there together: {on_conflict} skip leaves those paths alone that were a file at one time and a directory at another; or name in {paths} what is wanted. | Use another name, or move away what is there."},
 	engine.NotStored: {Type: "NotRecoverable",
 		Says:   "{Name=only_alone}{at} is not restored with others: {fact}" + unchanged + " | {restore?}the content of {at} is not in the checkpoint ({fact})" + unchanged + " | {fact?}{at} cannot be kept, or is kept no more: {fact}" + unchanged + " | {path} cannot be kept, or is kept no more" + unchanged,
 		Hint:   "{Name=only_alone}Restore the checkpoint by its id with this path alone in {paths}, then with the others. | {trash?}Ask the user for a backup. | {restore?}Ask the user for a backup, or name other paths of it, if there are any, in {paths}. | Ask the user.",
@@ -434,7 +431,6 @@ var whys = map[string]string{
 	engine.OtherKind.Name:       "a %v is there now",
 	engine.KindForDir.Name:      "a %v is in the place of the directory",
 	engine.WasDirOf.Name:        "at another time it was the directory of %v",
-	engine.WasFile.Name:         "it was there when %v was a directory, which is to be a file again",
 	engine.HeldOpen.Name:        "another program has it open for writing, and what it writes from now on would be lost; close it there and try again, or take force",
 	engine.MaybeHeldOpen.Name:   "the system does not tell whether another program has it open for writing, whose lines would be lost then; make sure that none has, and take force",
 	engine.OnlyAlone.Name:       "it was appended to in place, which is made again for one file at a time",

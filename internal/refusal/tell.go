@@ -306,7 +306,7 @@ func derived(facts any) map[string]string {
 		return map[string]string{"hint": f.Hint()}
 	case []engine.Blocked:
 		out := map[string]string{"count": strconv.Itoa(len(f)), "stays": is(slices.ContainsFunc(f, func(b engine.Blocked) bool {
-			return b.Why.Name == engine.OtherKind.Name || b.Why.Name == engine.KindForDir.Name
+			return slices.Contains([]string{engine.OtherKind.Name, engine.KindForDir.Name, engine.WasDirOf.Name}, b.Why.Name)
 		}))}
 		if len(f) > 0 {
 			out["first"] = edit.ShownPath(f[0].Path)
