@@ -1099,6 +1099,7 @@ func (c *Call) dirState(dir string) (checkpoint.State, error) {
 	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}, err
 }
 
+// change is the change of a target, for the checkpoint.
 func change(t *Target) checkpoint.Change {
 	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
 	if t.After.Tail || t.After.cut != nil {
@@ -1151,17 +1152,13 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.above.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
 		return t.place.Expected(*t.After.Meta)
-	case t.isNew():
+	case !t.Before.Exists: // the system, not we, chooses it
 		return t.fresh
 	}
 	return t.place.Expected(*metadata(state(t.Before)))
 }
 
-// isNew says that the system, not we, chooses the metadata.
-func (t *Target) isNew() bool {
-	return t.After.Kind == guardfs.KindFile && t.After.Meta == nil && !t.Before.Exists
-}
-
+// state is what was there before, as the store keeps it.
 func state(b *guardfs.Before) checkpoint.State {
 	if !b.Exists {
 		return checkpoint.State{Kind: checkpoint.Absent}
@@ -1181,21 +1178,6 @@ func state(b *guardfs.Before) checkpoint.State {
 func metadata(s checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
 		Xattrs: s.Xattrs}
-}
-
-// announced gives the state that the target is to have.
-func (t *Target) announced() checkpoint.State {
-	switch t.After.Kind {
-	case guardfs.KindFile:
-		s := checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
-		if t.After.Tail {
-			s.Tail, s.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
-		}
-		return s
-	case guardfs.KindSymlink:
-		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	}
-	return checkpoint.State{Kind: checkpoint.Absent}
 }
 
 // unopened is the mode of a directory of which nobody knows what it had.

@@ -120,17 +120,9 @@ func (d *Planner) known(at *guardfs.Entry, r Rules) error {
 	if err := d.c.changeable(t); err != nil {
 		return err
 	}
-	seen := false
-	if d.c.ledger != nil {
-		s, ok, err := d.c.ledger.Look(d.c.key(), o.Info.ID.String(), o.True)
-		if err != nil {
-			return &hostError{"looking up what was read", err}
-		}
-		seen = ok && s.Hash != ""
-	}
-	var err error
+	seen, err := d.c.seenByHash(t)
 	switch {
-	case !seen && r.Hash == "":
+	case err != nil, !seen && r.Hash == "":
 	case o.Info.Size <= d.c.cfg.Checkpoint.MaxFileBytes:
 		t.Before, err = at.Load(maxLoad) // to show what changed
 	default:
@@ -218,9 +210,8 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 		return nil, err
 	}
 	p.Steps = append(p.Steps, gone.Steps...)
-	b := &copying{d: d, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}, exact: true,
-		a: CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules}}
-	b.a.Rules.Hash = ""
+	b := newCopying(d, CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules})
+	b.exact, b.a.Rules.Hash = true, ""
 	if mv.info.Kind == guardfs.KindSymlink {
 		was, err := mv.place.Load(maxLoad)
 		if err == nil {
@@ -236,21 +227,7 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 		return nil, err
 	}
 	defer h.Close() //nolint:errcheck // nothing was written through it
-	if b.a.Recursive {
-		return b.tree(ctx, h, p)
-	}
-	f, err := h.Open()
-	if err != nil {
-		return nil, err
-	}
-	i := copied{to: m.a.To, of: mv.Path, mode: f.Info().Mode}
-	if err = b.read(mv.Path, f, &i); err == nil {
-		err = b.put(i)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d.plan(p)
+	return b.all(ctx, h, p)
 }
 
 // newName gives the name that a path at or below From has then.
@@ -387,23 +364,7 @@ func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
 			Summary: "copy " + edit.ShownPath(from.True), Source: from.True,
 			DryRun: a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindCopy},
 		}
-		b := &copying{d: d, a: a, dirs: map[string]fs.FileMode{}}
-		b.meta = map[fs.FileMode]*guardfs.Metadata{}
-		if from.Info.Kind == guardfs.KindDir && a.Recursive {
-			return b.tree(ctx, h, p)
-		}
-		f, err := h.Open()
-		if err != nil {
-			return nil, err
-		}
-		i := copied{to: a.To, mode: f.Info().Mode}
-		if err = b.read(from.True, f, &i); err != nil {
-			return nil, err
-		}
-		if err := b.put(i); err != nil {
-			return nil, err
-		}
-		return d.plan(p)
+		return newCopying(d, a).all(ctx, h, p)
 	})
 }
 
@@ -417,6 +378,29 @@ type copying struct {
 	files []copied
 	dirs  map[string]fs.FileMode // to be made
 	exact bool                   // owner, times and all else come along
+}
+
+func newCopying(d *Planner, a CopyArgs) *copying {
+	return &copying{d: d, a: a, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}}
+}
+
+// all plans the copy of what h is.
+func (b *copying) all(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, error) {
+	if h.Object().Info.Kind == guardfs.KindDir && b.a.Recursive {
+		return b.tree(ctx, h, p)
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	i := copied{to: b.a.To, of: h.Object().True, mode: f.Info().Mode}
+	if err = b.read(i.of, f, &i); err == nil {
+		err = b.put(i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.d.plan(p)
 }
 
 // copied is one file or link of a copy.

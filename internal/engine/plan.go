@@ -272,33 +272,28 @@ func (p *Plan) check() error {
 	return nil
 }
 
+// kinds are, by action, what may be at the path of a step before it, and what is there after it.
+var kinds = map[Action]struct {
+	before []checkpoint.Kind
+	after  checkpoint.Kind
+}{
+	Put:       {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.File},
+	Append:    {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
+	Overwrite: {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
+	Link:      {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.Symlink},
+	Remove:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink}, checkpoint.Absent},
+	Mkdir:     {[]checkpoint.Kind{checkpoint.Absent}, checkpoint.Dir},
+	Rmdir:     {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Absent},
+	Rename:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Dir}, checkpoint.Absent},
+}
+
 // against says why a step is not possible after those that were played; "" when it is.
 func (s *Step) against(p played) string {
-	const (
-		file, link, dir, none = checkpoint.File, checkpoint.Symlink, checkpoint.Dir, checkpoint.Absent
-	)
 	before, after := kind(s.Before), kind(s.After)
-	var from, to []checkpoint.Kind
-	switch s.Action {
-	case Put:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
-	case Append, Overwrite:
-		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
-	case Link:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
-	case Remove:
-		from, to = []checkpoint.Kind{file, link}, []checkpoint.Kind{none}
-	case Mkdir:
-		from, to = []checkpoint.Kind{none}, []checkpoint.Kind{dir}
-	case Rmdir:
-		from, to = []checkpoint.Kind{dir}, []checkpoint.Kind{none}
-	case Rename:
-		from, to = []checkpoint.Kind{file, link, dir}, []checkpoint.Kind{none}
-	}
 	switch {
-	case !slices.Contains(from, before):
+	case !slices.Contains(kinds[s.Action].before, before):
 		return fmt.Sprintf("it does not go with a %s before", before)
-	case !slices.Contains(to, after):
+	case kinds[s.Action].after != after:
 		return fmt.Sprintf("it does not make a %s", after)
 	case s.Action != Rename && s.To != "":
 		return "only a rename leads elsewhere"
@@ -309,7 +304,7 @@ func (s *Step) against(p played) string {
 		return fmt.Sprintf("the plan leaves a %s there before", now)
 	}
 	if s.Action == Rename && s.To != "" {
-		if now, known := p.is[s.To]; known && now != none {
+		if now, known := p.is[s.To]; known && now != checkpoint.Absent {
 			return fmt.Sprintf("the plan leaves a %s at %s before", now, s.To)
 		}
 	}
@@ -321,7 +316,7 @@ func (s *Step) against(p played) string {
 			continue
 		}
 		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
-			if now, known := p.is[d]; known && now != dir {
+			if now, known := p.is[d]; known && now != checkpoint.Dir {
 				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
 			}
 		}
@@ -699,21 +694,21 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 
 // step gives the step for a target that changes.
 func (t *Target) step() Step {
-	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
-		After: State{State: t.announced()}, file: t}
-	if t.After.Tail || t.After.add > 0 {
-		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
-		return s
-	}
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, file: t}
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		s.Action = Put
+		s.Action, s.After.Kind, s.After.Hash = Put, checkpoint.File, t.After.Hash
 	case guardfs.KindSymlink:
-		s.Action = Link
+		s.Action, s.After.Kind, s.After.Target = Link, checkpoint.Symlink, t.After.Target
 	default:
-		s.Action, s.After = Remove, State{}
+		s.Action = Remove
 	}
-	if m := t.After.Meta; m != nil && s.Action == Put {
+	if t.After.Tail {
+		s.After.Tail, s.After.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
+	}
+	if t.After.Tail || t.After.add > 0 {
+		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
+	} else if m := t.After.Meta; m != nil && s.Action == Put {
 		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode,
 			m.UID, m.GID, m.ModTime, m.Xattrs
 	}
@@ -890,18 +885,32 @@ func (c *Call) know(t *Target) (Knowledge, error) {
 	if c.ledger == nil || t.none() {
 		return Knowledge{Tracked: c.ledger != nil}, nil
 	}
-	s, ok, err := c.ledger.Look(c.key(), b.Info.ID.String(), t.True)
-	if err != nil {
-		return Knowledge{}, &hostError{"looking up what was read", err}
-	}
-	if !ok {
-		return Knowledge{Tracked: true}, nil
+	s, ok, err := c.seen(t)
+	if err != nil || !ok {
+		return Knowledge{Tracked: true}, err
 	}
 	same := s.Hash == b.Hash || s.Hash == t.twin
 	if s.Hash == "" {
 		same = s.Stamp == stamp(b.Info, "")
 	}
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
+}
+
+// seen looks up what the session has read of a file that is there.
+func (c *Call) seen(t *Target) (s session.Seen, ok bool, err error) {
+	if c.ledger == nil {
+		return s, false, nil
+	}
+	if s, ok, err = c.ledger.Look(c.key(), t.Before.Info.ID.String(), t.True); err != nil {
+		err = &hostError{"looking up what was read", err}
+	}
+	return s, ok, err
+}
+
+// seenByHash says that only its hash tells whether a file is what the session has read.
+func (c *Call) seenByHash(t *Target) (bool, error) {
+	s, ok, err := c.seen(t)
+	return ok && s.Hash != "", err
 }
 
 // fresh refuses what the session must not change blindly (docs/rulings.md, must

@@ -522,10 +522,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 		return nil, none, nil
 	}
 	if !is && to != nil && (at.Info.Kind == guardfs.KindFile || at.Info.Kind == guardfs.KindSymlink) {
-		now, err := r.c.stateOf(item.To) // made anew by a change of ours, and by the restore that took that back
-		if err == nil && now.Kind == checkpoint.File && now.Hash == "" && to.Head.Hash != "" {
-			now, err = r.c.sumOf(item.To)
-		}
+		now, err := r.c.stateLike(item.To, to.Head) // made anew by a change of ours, and by the restore that took that back
 		if err != nil {
 			return nil, none, err
 		}
@@ -771,10 +768,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 		}
 		return false, err
 	}
-	now, err := r.c.stateOf(item.Path)
-	if err == nil && now.Kind == checkpoint.File && now.Hash == "" && item.Head.Hash != "" {
-		now, err = r.c.sumOf(item.Path)
-	}
+	now, err := r.c.stateLike(item.Path, item.Head)
 	if err != nil {
 		return false, err
 	}
@@ -791,8 +785,12 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	return true, nil
 }
 
-// sumOf is stateOf of a file of any size, which is read for its hash.
-func (c *Call) sumOf(path string) (checkpoint.State, error) {
+// stateLike is stateOf, to be compared with head: where that has a hash, a file of any size is read for its own.
+func (c *Call) stateLike(path string, head checkpoint.State) (checkpoint.State, error) {
+	now, err := c.stateOf(path)
+	if err != nil || now.Kind != checkpoint.File || now.Hash != "" || head.Hash == "" {
+		return now, err
+	}
 	place, err := c.fs.EntryLink(path)
 	if err != nil {
 		return checkpoint.State{}, err
