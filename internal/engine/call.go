@@ -30,10 +30,6 @@ import (
 	"moltisfs/internal/share"
 )
 
-// ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
-// waited for its approver: it has changed nothing.
-var ErrClosed = errors.New("closed: no calls are taken any more")
-
 // The outcomes that the engine itself writes to the audit log. Every other one is the dialect's.
 const (
 	outcomeOK   = "ok"
@@ -897,21 +893,6 @@ func (c *Call) path() string {
 	return c.Trace.Paths[0]
 }
 
-// CallFacts are the facts of a call that is one too many.
-type CallFacts struct {
-	Limit string        // the key of [tools.fs.limits]; "" where calls were left behind
-	Most  int           // what it is set to
-	Wait  time.Duration // after which the call would be taken; 0: not known
-}
-
-// String names the limit, for a sentence: "calls_per_second is 100".
-func (f CallFacts) String() string {
-	if f.Limit == "" {
-		return fmt.Sprintf("%d calls wait for a file system that does not answer", f.Most)
-	}
-	return fmt.Sprintf("%s is %d", f.Limit, f.Most)
-}
-
 // limits counts the calls of each session. Its zero value lets all through.
 type limits struct {
 	config.Limits
@@ -1049,17 +1030,6 @@ func (l *leftBehind) Unwrap() error { return l.Refusal }
 type panicked struct{ value any }
 
 func (p panicked) Error() string { return fmt.Sprintf("internal error: %v", p.value) }
-
-// StuckFacts are the facts of NoAnswer.
-type StuckFacts struct{ Began bool } // a change may be half-way
-
-// String tells the fate of a change, for a sentence.
-func (f StuckFacts) String() string {
-	if f.Began {
-		return "cannot determine whether the change completes"
-	}
-	return "nothing was changed"
-}
 
 // perform runs an operation of c. Where it has to be left behind, the error is a *leftBehind. That
 // takes a goroutine of its own, which costs a small call a fifth of its time: so it is done only

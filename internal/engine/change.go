@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"runtime"
 	"slices"
@@ -18,10 +19,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 )
-
-// A PlanFunc computes a plan from what is there. It changes nothing, and may be called again when that
-// changedSincePlan on.
-type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
@@ -85,16 +82,6 @@ func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 		done.Skipped = e.newNotBackedUp(ts)
 	}
 	return done
-}
-
-// moving lists the trees of a plan that go to the trash as a whole, or come back.
-func (p *Plan) moving() (out []*Move) {
-	for i := range p.Steps {
-		if mv := p.Steps[i].move; mv != nil {
-			out = append(out, mv)
-		}
-	}
-	return out
 }
 
 // lockAndRevalidate takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
@@ -195,9 +182,6 @@ func (p *Plan) exceeds(approved *Plan) bool {
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
 }
-
-// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
-const lockTry = 20 * time.Millisecond
 
 // lockFor takes the locks of keys for one change, or for recovery. A caller who waits longer than wait is told
 // who has them, and changes nothing. holder is what others are told of us: the tool, never whose session.
@@ -1158,21 +1142,6 @@ func (t *Target) metaAfter() guardfs.Metadata {
 	return t.place.Expected(*metadata(state(t.Before)))
 }
 
-// state is what was there before, as the store keeps it.
-func state(b *guardfs.Before) checkpoint.State {
-	if !b.Exists {
-		return checkpoint.State{Kind: checkpoint.Absent}
-	}
-	s := checkpoint.State{
-		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
-		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
-	}
-	if b.Info.Kind == guardfs.KindSymlink {
-		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
-	}
-	return s
-}
-
 // metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
 // change like any other.
 func metadata(s checkpoint.State) *guardfs.Metadata {
@@ -1311,6 +1280,28 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 	if err := errors.Join(errs...); err != nil {
 		c.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
 	}
+}
+
+// rememberMoved has the session know under the new names what it knew under the old ones.
+func (c *Call) rememberMoved(mv *Move) error {
+	all, err := c.ledger.Latest(c.key(), math.MaxInt)
+	for _, s := range all {
+		top := s.Path == mv.Path
+		if !top && !below(s.Path, mv.Path) {
+			continue
+		}
+		err = errors.Join(err, c.ledger.Forget(c.key(), s.Path))
+		s.Path = mv.newName(s.Path)
+		o, _, lerr := c.fs.Lstat(s.Path)
+		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
+			continue
+		}
+		if s.ID = o.Info.ID.String(); s.Hash == "" {
+			s.Stamp = stamp(o.Info, "")
+		}
+		err = errors.Join(err, c.ledger.Saw(c.key(), s))
+	}
+	return err
 }
 
 // lines counts as Read does: a final newline makes no extra line.

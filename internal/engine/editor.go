@@ -379,14 +379,6 @@ func (t *Target) none() bool {
 // makes says that a file comes where none is.
 func (t *Target) makes() bool { return t.none() && t.After.Kind != guardfs.KindAbsent }
 
-// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
-func (t *Target) encoding(asked string) string {
-	if t.Unsaved() {
-		return "utf-8"
-	}
-	return asked
-}
-
 // overlay is the text that the client holds in the place of what is on the disk, and that; or what
 // is on the disk, and nil.
 func (d *Planner) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {

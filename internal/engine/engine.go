@@ -30,6 +30,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -38,6 +39,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -50,6 +52,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -58,11 +61,13 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
 	"moltisfs/readers"
 )
 
@@ -302,6 +307,110 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 }
 
 func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Session: c.Session} }
+
+// ReadRecord is the part of a file that was shown.
+type ReadRecord struct {
+	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
+	Unit   string // what Lines and Ranges count, see session.Seen
+	Lines  int
+	Ranges []session.Range
+	Whole  bool
+	// See session.Seen.
+	Lossy   bool
+	Sources []session.Range
+}
+
+func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
+	if c.ledger == nil {
+		return nil
+	}
+	err := c.ledger.Saw(c.key(), session.Seen{
+		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
+		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
+		When: c.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("remembering what was read: %w", err)
+	}
+	return nil
+}
+
+// stamp stands in for the hash of a file too large to be hashed at every read.
+func stamp(i guardfs.Info, hash string) string {
+	if hash != "" {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
+}
+
+// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
+func HashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Keep remembers content that a session was shown or wrote, so that a later conflict can show what
+// changed since. path is its canonical path.
+//
+// The content is kept in plain. So excluded paths are not kept, and with encrypt_to nothing is.
+func (e *Engine) Keep(path, hash string, content []byte) {
+	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
+		return
+	}
+	if err := e.ledger.Keep(hash, content); err != nil {
+		e.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
+	}
+}
+
+// joined is name below the directory dir.
+func joined(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+func below(path, dir string) bool {
+	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
+}
+
+// inTrash says that a path is in a trash directory.
+func inTrash(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if guardfs.IsTrash(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// text is content as UTF-8 for people to read, whatever its charset.
+func text(content []byte) []byte {
+	if utf8.Valid(content) && encodings.Sniff(content).Wide == nil {
+		return bytes.TrimPrefix(content, []byte("\ufeff"))
+	}
+	t, _, err := edit.Decode(content, "")
+	if err != nil {
+		return content
+	}
+	return t
+}
+
+func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
+	h, err := fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return io.ReadAll(io.NewSectionReader(f, 0, max))
+}
+
+func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
 // Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
@@ -755,6 +864,12 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	}
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
+
+// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
+const lockTry = 20 * time.Millisecond
+
+// opKey is the lock of an operation: who holds it is alive.
+var opKey = func(tag string) string { return "op:" + tag }
 
 // Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.

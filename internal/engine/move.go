@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"path"
 	"syscall"
 
@@ -109,54 +108,6 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	return &p, nil
 }
 
-// known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
-// the session has seen of it, has a hash.
-func (d *Planner) known(at *guardfs.Entry, r Rules) error {
-	o := at.Object()
-	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
-	if o.Info.Kind != guardfs.KindFile {
-		return nil
-	}
-	if err := d.c.changeable(t); err != nil {
-		return err
-	}
-	seen, err := d.c.seenByHash(t)
-	switch {
-	case err != nil, !seen && r.Hash == "":
-	case o.Info.Size <= d.c.cfg.Checkpoint.MaxFileBytes:
-		t.Before, err = at.Load(maxLoad) // to show what changed
-	default:
-		t.Before, err = at.Sum()
-	}
-	if err == nil && t.Before.Hash != "" {
-		_, _, err = d.overlay(t, t.Before)
-	}
-	if err == nil {
-		t.Known, err = d.c.know(t)
-	}
-	if err != nil {
-		return err
-	}
-	return d.c.fresh(t)
-}
-
-// judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
-func (d *Planner) judgeInside(ctx context.Context, mv *Move) (err error) {
-	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
-		return nil
-	}
-	var denied error
-	mv.in, err = d.c.walkForDelete(ctx, mv.Path, true, func(name string) {
-		if to := mv.newName(name); denied == nil {
-			denied = d.c.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
-		}
-	})
-	if NotEmpty.In(err) { // something in it must not be named
-		return Refuse(Hidden, mv.Path, 1)
-	}
-	return cmp.Or(err, denied)
-}
-
 // open looks at both names, by handle; policy first.
 func (m *moving) open() (err error) {
 	e, mv, a := m.d.c, m.mv, &m.a
@@ -228,106 +179,6 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	}
 	defer h.Close() //nolint:errcheck // nothing was written through it
 	return b.all(ctx, h, p)
-}
-
-// newName gives the name that a path at or below From has then.
-func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
-
-// refilled says that a directory that is to move holds other things by now.
-func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
-	var now contents
-	switch {
-	case mv.info.Kind != guardfs.KindDir:
-	case mv.Back:
-		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
-	default:
-		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
-	}
-	return now.names != mv.in.names, err
-}
-
-// touched says that somebody wrote to the file that is to move, which is now as info says.
-func (mv *Move) touched(now guardfs.Info) bool {
-	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
-}
-
-// lookIntoHeld is asPlanned. Tests replace it to see what happens without.
-var lookIntoHeld = (*Engine).asPlanned
-
-// asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
-// made of: that was judged under the name that it gets, and shown to the approver.
-func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
-	if mv.info.Kind != guardfs.KindDir {
-		if mv.To == "" {
-			return nil
-		}
-		at, err := e.trash.EntryLink(name)
-		if err != nil {
-			return err
-		}
-		defer at.Close() //nolint:errcheck // nothing was written through it
-		if mv.touched(at.Object().Info) {
-			return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
-		}
-		return nil
-	}
-	names, err := e.lookInto(ctx, mv, name, nil)
-	if err == nil && names != mv.in.names {
-		err = &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
-	}
-	return err
-}
-
-// lookInto hands over, unless use is nil, the names in a tree that has a name of ours, as they are
-// called where it belongs. names is a digest of them.
-func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
-	use func(name string, k guardfs.Kind)) (names string, err error) {
-	h, err := e.trash.Resolve(name, guardfs.Walk)
-	if err != nil {
-		return "", err
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	top, err := h.Dir()
-	if err != nil {
-		return "", err
-	}
-	defer top.Close() //nolint:errcheck // nothing was written through it
-	if top.Info().ID != mv.info.ID {
-		return "", &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
-	}
-	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.DirEntry, _ int) error {
-		for _, entry := range entries {
-			if use != nil {
-				use(mv.Path+d.True()[len(name):]+"/"+entry.Name, entry.Kind)
-			}
-		}
-		return nil
-	})
-}
-
-// Size is how large the file is that was moved, or the text of the link.
-func (mv *Move) Size() int64 { return mv.info.Size }
-
-// rememberMoved has the session know under the new names what it knew under the old ones.
-func (c *Call) rememberMoved(mv *Move) error {
-	all, err := c.ledger.Latest(c.key(), math.MaxInt)
-	for _, s := range all {
-		top := s.Path == mv.Path
-		if !top && !below(s.Path, mv.Path) {
-			continue
-		}
-		err = errors.Join(err, c.ledger.Forget(c.key(), s.Path))
-		s.Path = mv.newName(s.Path)
-		o, _, lerr := c.fs.Lstat(s.Path)
-		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
-			continue
-		}
-		if s.ID = o.Info.ID.String(); s.Hash == "" {
-			s.Stamp = stamp(o.Info, "")
-		}
-		err = errors.Join(err, c.ledger.Saw(c.key(), s))
-	}
-	return err
 }
 
 // CopyArgs say what is copied.

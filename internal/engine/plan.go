@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -51,6 +52,9 @@ type Rules struct {
 
 	above int64 // a file of more bytes is not read; 0: all are
 }
+
+// A PlanFunc computes a plan from what is there. It changes nothing, and is called again when that changed meanwhile.
+type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
 
 // A Planner is where a plan is made. Each look goes by handle and through the policy. All looks are
 // made again once the paths of the plan are locked.
@@ -385,6 +389,32 @@ func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
+// so is a file in its place.
+func (c *Call) stateOf(path string) (checkpoint.State, error) {
+	place, err := c.fs.EntryLink(path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
+		errors.Is(err, syscall.ENOTDIR) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil
+	}
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	defer place.Close()
+	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
+		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
+	}
+	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad ||
+		i.Kind == guardfs.KindOther {
+		return moveState(i), nil
+	}
+	b, err := place.Load(maxLoad)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	return state(b), nil
+}
+
 // Action is the kind of change that a step makes at its path.
 type Action string
 
@@ -406,6 +436,21 @@ type State struct {
 	checkpoint.State
 	ID      guardfs.Identity // which object; zero where that is not known yet
 	Changed time.Time        // of what was not read: its change time
+}
+
+// state is what was there before, as the store keeps it.
+func state(b *guardfs.Before) checkpoint.State {
+	if !b.Exists {
+		return checkpoint.State{Kind: checkpoint.Absent}
+	}
+	s := checkpoint.State{
+		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
+		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
+	}
+	if b.Info.Kind == guardfs.KindSymlink {
+		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
+	}
+	return s
 }
 
 // A Step is one path and what becomes of it.
@@ -435,8 +480,6 @@ type Plan struct {
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
 
-	Left []Blocked // paths that it leaves alone, and why
-
 	locks []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
 
@@ -447,6 +490,16 @@ type PlanError struct {
 }
 
 func (e *PlanError) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Path, e.Why) }
+
+// moving lists the trees of a plan that go to the trash as a whole, or come back.
+func (p *Plan) moving() (out []*Move) {
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			out = append(out, mv)
+		}
+	}
+	return out
+}
 
 // Digest gives the digest that an approval is bound to: two plans of one call with the same digest do the same.
 // A file that is there counts by its content alone, so that a touch makes nothing stale.
@@ -799,6 +852,31 @@ func (t *Target) Unchanged() bool {
 	return false
 }
 
+// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
+func (t *Target) encoding(asked string) string {
+	if t.Unsaved() {
+		return "utf-8"
+	}
+	return asked
+}
+
+// leaveAsIs leaves the target as it is.
+func (t *Target) leaveAsIs() {
+	b := t.Before
+	if !b.Exists {
+		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	if t.large() {
+		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
+		return
+	}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
+	if b.Info.Kind == guardfs.KindSymlink {
+		t.After.Content, t.After.Target = nil, string(b.Content)
+	}
+}
+
 // Done is the result of a change.
 type Done struct {
 	Targets    []*Target
@@ -939,6 +1017,46 @@ func (e *Engine) fresh(t *Target) error {
 	return nil
 }
 
+// Hunks is the change of a target as a patch, of its text in UTF-8.
+func Hunks(t *Target) []diff.Hunk {
+	if t.After.Hunks == nil && t.After.From == nil {
+		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
+	}
+	return t.After.Hunks
+}
+
+// ends says whether a target is there before and after its change.
+func ends(t *Target) diff.Ends {
+	return diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
+}
+
+// modified tells what changed since the session read the target, as far as
+// the old content is still known.
+func (e *Engine) modified(t *Target) HashFacts {
+	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
+	if old, ok := e.ledger.Content(f.Was); ok {
+		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
+			diff.Patch(text(old), text(t.Before.Content)))
+	}
+	return f
+}
+
+// lastSeen is the content of the target that the session saw last, nil when
+// it is not known any more.
+func (e *Engine) lastSeen(t *Target) []byte {
+	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
+		return nil
+	}
+	old, _ := e.ledger.Content(t.Known.Seen.Hash)
+	return old
+}
+
+// Modified is the refusal of a Next that found that a stale file can't be changed safely.
+func (e *Engine) Modified(t *Target) error { return Refuse(Modified, t.True, e.modified(t)) }
+
+// Meanwhile is a diff of what changed since the session read the target, for a Next that can go on.
+func (e *Engine) Meanwhile(t *Target) string { return e.modified(t).Diff }
+
 // A From is where the content of a file comes from that is not held in memory: the first bytes of
 // another file, which has to stay as it was when it was looked at.
 type From struct {
@@ -1072,83 +1190,4 @@ func slashed(names []string) []string {
 		out[i] = path.Clean(filepath.ToSlash(name))
 	}
 	return out
-}
-
-// Once a session has changed something in a directory that is not open to all, the mode of
-// that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
-// it anew for all to see.
-//
-// This holds for directories below the workspace root. Where none is set, it holds for the one with
-// the file. The record has the kind of a read, so no rewind and no undo covers it.
-
-// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
-// so an error is only logged.
-func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
-	if !c.cfg.CheckpointBeforeMutation {
-		return
-	}
-	if err := c.storeDirs(ctx, paths); err != nil {
-		c.logger.Warn("the modes of directories could not be kept", "err", err)
-	}
-}
-
-func (c *Call) storeDirs(ctx context.Context, paths []string) error {
-	var closed []string
-	o := &c.outside
-	for _, p := range paths {
-		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
-			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
-				root == "" && dir != path.Dir(p) {
-				break // what holds all the work is not removed and brought back
-			}
-			o.mu.Lock()
-			done := o.dirs[dir]
-			if !done {
-				if o.dirs == nil || len(o.dirs) > maxLooks {
-					o.dirs = map[string]bool{}
-				}
-				o.dirs[dir] = true
-			}
-			o.mu.Unlock()
-			if done { // and so are those above
-				break
-			}
-			place, err := c.fs.Entry(dir)
-			if err != nil {
-				break // policy lets nobody make directories from here up
-			}
-			i := place.Object().Info
-			place.Close()
-			if i.Kind == guardfs.KindDir && i.Mode.Perm()&0o055 != 0o055 {
-				closed = append(closed, dir)
-			}
-		}
-	}
-	if closed == nil {
-		return nil
-	}
-	db, err := c.checkpoints.open()
-	if err != nil {
-		return err
-	}
-	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
-		Turn: c.Turn, Time: c.now()}
-	for _, dir := range closed {
-		now, err := c.dirState(dir)
-		if err != nil {
-			return err
-		}
-		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		op.Changes = append(op.Changes,
-			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
-	}
-	if op.Changes != nil {
-		_, err = db.Save(ctx, op)
-	}
-	return err
 }

@@ -255,9 +255,6 @@ func (e *Engine) underway(tag string) bool {
 	return err == nil && slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.Tag == tag })
 }
 
-// opKey is the lock of an operation: who holds it is alive.
-var opKey = func(tag string) string { return "op:" + tag }
-
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {
 	unlock, err := e.lockFor(ctx, "recovery", []string{opKey(tag)}, lockTry)
@@ -1086,32 +1083,6 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	return err
 }
 
-// stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
-// so is a file in its place.
-func (c *Call) stateOf(path string) (checkpoint.State, error) {
-	place, err := c.fs.EntryLink(path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
-		errors.Is(err, syscall.ENOTDIR) {
-		return checkpoint.State{Kind: checkpoint.Absent}, nil
-	}
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	defer place.Close()
-	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
-		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
-	}
-	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad ||
-		i.Kind == guardfs.KindOther {
-		return moveState(i), nil
-	}
-	b, err := place.Load(maxLoad)
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	return state(b), nil
-}
-
 // keptOnly lets us look at the names under which something is kept beside a file, and at nothing else.
 type keptOnly struct{}
 
@@ -1152,14 +1123,4 @@ func Kept(ctx context.Context, dataDir string, at Location, remove bool) ([]guar
 		return i.Kind != guardfs.KindAbsent
 	})
 	return kept, errors.Join(append(errs, err)...)
-}
-
-// inTrash says that a path is in a trash directory.
-func inTrash(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if guardfs.IsTrash(part) {
-			return true
-		}
-	}
-	return false
 }

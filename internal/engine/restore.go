@@ -23,6 +23,7 @@ import (
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	encodings "moltisfs/internal/text"
 )
 
 // The rules for a path that others changed since its checkpoint.
@@ -1035,7 +1036,7 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Steps, p.Left = append(p.Steps, made...), r.out.Skipped
+	p.Steps = append(p.Steps, made...)
 	plan, err := r.d.plan(p)
 	if err == nil && len(plan.Steps) > 1 { // what is appended can't be taken back with the others
 		if again := plan.of(Append); again != nil {
@@ -1359,23 +1360,6 @@ func after(b rewind.Becomes) After {
 	return After{Kind: guardfs.KindAbsent}
 }
 
-// leaveAsIs leaves the target as it is.
-func (t *Target) leaveAsIs() {
-	b := t.Before
-	if !b.Exists {
-		t.After = After{Kind: guardfs.KindAbsent}
-		return
-	}
-	if t.large() {
-		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
-		return
-	}
-	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
-	if b.Info.Kind == guardfs.KindSymlink {
-		t.After.Content, t.After.Target = nil, string(b.Content)
-	}
-}
-
 // isLink says that a link is at that very path.
 func (c *Call) isLink(p string) bool {
 	o, _, err := c.fs.Lstat(p)
@@ -1472,8 +1456,6 @@ func whyDirStays(err error) Why {
 	return NotListed.Of(said(err))
 }
 
-func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
-
 // A restore takes an append in place back only where the file still ends with exactly what was
 // appended, at that very place: then a copy of what comes before takes its place, so that a kill
 // leaves either. What others changed before the tail stays as it is.
@@ -1534,79 +1516,6 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 	}
 	return first, left, end, first != nil && other == nil, nil
 }
-
-// A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
-// that was to go and stays.
-type Blocked struct {
-	Path string
-	Why  Why
-	Diff string // from what the store knows to what is there
-	Err  error  // of the removal; nil for one that was not tried
-}
-
-// A Why is the reason for a Blocked. The zero Why is none.
-type Why = rewind.Why
-
-// none is no reason: nothing is in the way.
-var none Why
-
-// Whys are all names that there are: a dialect has words for each.
-var Whys []string
-
-func newWhy(name string) Why { return known(Why{Name: name}) }
-
-func known(w Why) Why {
-	Whys = append(Whys, w.Name)
-	return w
-}
-
-// The reasons, and what their facts are.
-var (
-	ChangedOutside  = known(rewind.ChangedOutside)
-	ChangedByOthers = known(rewind.ChangedByOthers)
-	LastPurged      = known(rewind.LastPurged)  // its last content was purged: can't be compared
-	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
-	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
-	Occupied        = newWhy("occupied")
-
-	NotSavable     = newWhy("not_savable") // what is there would be lost
-	HeldOpen       = newWhy("held_open")   // another program has it open for writing
-	MaybeHeldOpen  = newWhy("maybe_held_open")
-	IsReadOnly     = newWhy("read_only") // string: the mode
-	VolumeReadOnly = newWhy("volume_read_only")
-	DirNotWritable = newWhy("directory_not_writable")
-	Unreadable     = newWhy("unreadable")
-	Unreachable    = newWhy("unreachable")  // a directory on the way is closed to us
-	OutOfReach     = newWhy("out_of_reach") // by today's policy
-	FileOnTheWay   = newWhy("file_on_the_way")
-	LinkOnTheWay   = newWhy("link_on_the_way")
-	OtherKind      = newWhy("other_kind")         // guardfs.Kind
-	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
-
-	WasDirOf  = newWhy("was_directory_of") // string: a path in it that is wanted too
-	OnlyAlone = newWhy("only_alone")       // it is appended to in place, and other paths change with it
-
-	NotInTrash    = newWhy("not_in_trash")
-	NoneInTrash   = newWhy("not_in_trash_and_occupied")
-	TrashUnopened = newWhy("trash_unopened")     // error
-	ContentOf     = newWhy("content_not_stored") // Why: an Unstored, or a JustRemoved
-	Unstored      = known(rewind.Unstored)       // string: checkpoint's word for it
-	JustRemoved   = known(rewind.JustRemoved)    // since the plan was made
-
-	InUse      = newWhy("in_use")      // something is in the directory
-	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
-	NotListed  = newWhy("not_listed")  // error
-	NotRemoved = newWhy("not_removed") // error
-
-	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
-	TooLargeNow  = newWhy("too_large_now")
-	NotLookedAt  = newWhy("not_looked_at") // error
-	NotRead      = newWhy("not_read")      // error
-	WentTo       = newWhy("went_to")       // string: its new name
-	CameFrom     = newWhy("came_from")     // string: its old name
-	AfterUnknown = newWhy("after_unknown") // what it became is not in the store
-	KindNow      = newWhy("kind_now")      // guardfs.Kind
-)
 
 // mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
 // or a *guardfs.PathError where the system does not let us write.
@@ -1707,4 +1616,181 @@ func (c *Call) allowed(place *guardfs.Entry, name string) error {
 		fixed.Path = name
 	}
 	return err
+}
+
+// Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
+type Compared struct {
+	Path           string
+	Before, After  checkpoint.Kind // what it was, and what it is compared with
+	Added, Removed int             // lines
+	Diff           string          // unified; "" for what has no lines
+	Binary         bool
+}
+
+// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
+// since. It changes nothing. Paths that this session may not read today are not shown: denied
+// counts them.
+func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
+	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
+	db, err := c.checkpoints.open()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	r.Look = true
+	plan, err := c.planFor(ctx, db, r)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	c.Trace.Paths = nil
+	for i := range plan.Items {
+		item := &plan.Items[i]
+		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) &&
+			!leaf(item.Head.Kind) {
+			continue // nothing but a directory at any time
+		}
+		c.Trace.Paths = append(c.Trace.Paths, item.Path)
+		one, why, err := c.compare(ctx, db, item, now)
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			denied++
+			continue
+		}
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		if why != none {
+			skipped = append(skipped, Blocked{Path: item.Path, Why: why})
+			continue
+		}
+		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, skipped, denied, nil
+}
+
+func (c *Call) compare(
+	ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool,
+) (one Compared, why Why, err error) {
+	// Policy speaks in here, also when the disk is not asked for.
+	after, content, why, err := c.lookAt(ctx, item.Path)
+	if err != nil || now && why != none {
+		return one, why, err
+	}
+	switch {
+	case item.To != "" && c.denied(item.To) == nil:
+		return one, WentTo.Of(item.To), nil
+	case item.From != "" && c.denied(item.From) == nil:
+		return one, CameFrom.Of(item.From), nil
+	}
+	if !now && item.Role != checkpoint.RoleAppended {
+		after, content = item.Base, nil
+		if after.Kind == checkpoint.File {
+			if after.Hash == "" { // nobody computed it, or it was purged
+				return one, AfterUnknown, nil
+			}
+			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
+				return one, AfterUnknown, nil
+			}
+		}
+	}
+	if item.Role == checkpoint.RoleAppended && !now {
+		return c.compareTail(ctx, db, item)
+	}
+	var old []byte
+	if err == nil && item.Want.Kind == checkpoint.File {
+		if !item.Stored {
+			return one, ContentOf.Of(Unstored.Of(item.Missing)), nil
+		}
+		old, err = db.Content(ctx, item.Want.Hash)
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
+	one.Binary = encodings.Sniff(old).NUL || encodings.Sniff(content).NUL
+	if !one.Binary {
+		hunks := diff.Patch(text(old), text(content))
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
+	}
+	return one, none, nil
+}
+
+// lookAt reads what is at path, if this session may. why says that it can't be compared.
+func (c *Call) lookAt(
+	ctx context.Context, path string,
+) (s checkpoint.State, content []byte, why Why, err error) {
+	is, content, held, err := c.overlaid(ctx, path)
+	if err != nil || held && is.True == path && is.Info.Size <= c.cfg.Checkpoint.MaxFileBytes {
+		return checkpoint.State{Kind: checkpoint.File}, content, none, err
+	}
+	h, err := c.fs.Resolve(path, guardfs.Read)
+	// A file in the place of its directory is a missing path, as for stateOf.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
+	}
+	// Policy has allowed it: the other paths can be shown.
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotLookedAt.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer h.Close()
+	o := h.Object()
+	switch {
+	case o.True != path:
+		return s, nil, LinkNow, nil
+	case o.Info.Kind == guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
+	case o.Info.Kind != guardfs.KindFile:
+		return s, nil, KindNow.Of(o.Info.Kind), nil
+	case o.Info.Size > c.cfg.Checkpoint.MaxFileBytes:
+		return s, nil, TooLargeNow, nil
+	}
+	f, err := h.Open()
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotRead.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, c.cfg.Checkpoint.MaxFileBytes))
+	return checkpoint.State{Kind: checkpoint.File}, content, none, err
+}
+
+// compareTail shows what was appended, or taken back, as far as it is one tail that is stored. The
+// line numbers are those of the tail.
+func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item) (
+	one Compared, why Why, err error,
+) {
+	from, to := item.Want, item.Base
+	tail := to.Tail
+	if from.Size > to.Size {
+		tail = from.Tail
+	}
+	if tail == "" {
+		return one, AfterUnknown, nil
+	}
+	content, err := db.Content(ctx, tail)
+	n := to.Size - from.Size
+	if errors.Is(err, checkpoint.ErrNoContent) || err == nil && int64(len(content)) != max(n, -n) {
+		return one, AfterUnknown, nil
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
+		Binary: encodings.Sniff(content).NUL}
+	if !one.Binary {
+		hunks := diff.Patch(nil, text(content))
+		if n < 0 {
+			hunks = diff.Patch(text(content), nil)
+		}
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.Edited, hunks)
+	}
+	return one, none, nil
 }

@@ -28,6 +28,9 @@ type rule struct {
 	broken func(c newContent) any
 }
 
+// MaxResult bounds a file after edits, in bytes.
+const MaxResult = 64 << 20
+
 // newContent is the change of a file as the rules see it: a target, and the kind of operation.
 type newContent struct {
 	*Target
@@ -43,15 +46,6 @@ var changeRules = []rule{
 	{cause: OverBinary, meant: true, broken: textOverBinary},
 	{cause: Accident, meant: true, broken: accident},
 	{cause: DropsUnseen, meant: true, broken: dropsUnseen},
-}
-
-// SizeFacts are the size that a file would have, and the largest that is allowed.
-type SizeFacts struct{ Size, Max int64 }
-
-// GuardFacts say why a change is most likely not meant.
-type GuardFacts struct {
-	guard.Finding
-	Edits bool // else a whole text
 }
 
 // keeps refuses the change of t by an operation of kind if it breaks a rule. early: t has no new content yet.

@@ -23,16 +23,6 @@ import (
 	"moltisfs/readers"
 )
 
-// MaxResult bounds a file after edits, in bytes.
-const MaxResult = 64 << 20
-
-// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the
-// default.
-type LineFacts struct {
-	First, Last int
-	Encoding    string
-}
-
 // WriteArgs is a whole text for a file.
 type WriteArgs struct {
 	Path, Text string
