@@ -369,8 +369,8 @@ func (e *Engine) isHook(name string, known map[string][]string) bool {
 }
 
 // gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
-// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. What
-// can't be read names none: git can't read it either.
+// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. A
+// configuration that can't be read names none: git can't read it either.
 func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
 	out, ok := known[dir]
 	if ok || e.free == nil {

@@ -387,8 +387,8 @@ func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows 
 }
 
 // Scope narrows the configuration for one call, to the paths that it may read and change: absolute
-// paths, each with all that is below it. A list without a path is nothing at all. What may be
-// changed must be readable too. Links in a path are followed anew for each call.
+// paths, each with all that is below it. A list without a path is nothing at all. A path that
+// may be changed must be readable too. Links in a path are followed anew for each call.
 //
 // It holds by handle, as the policy does: for links, for names that are not there yet, for what a
 // search walks through, and for what a checkpoint's list, diff or restore would name.
@@ -456,7 +456,7 @@ type policyCache struct {
 	by    policy.Input    // whose call it is
 
 	mu     sync.Mutex
-	own    *policy.Input // what the call is as a whole, where its operation says so
+	own    *policy.Input // the call as a whole, where its operation describes it
 	no     error         // the answer to that
 	known  map[policyKey]error
 	failed *policy.ChainError // the first; nobody is asked after it
@@ -475,7 +475,7 @@ const maxKnown = 50_000
 type policyJudge struct {
 	*policyCache
 	rules guardfs.Judge
-	dirs  bool   // what is created are directories,
+	dirs  bool   // directories are created,
 	of    string // above this path, which is not asked about
 }
 
@@ -487,7 +487,7 @@ func (j policyJudge) Judge(o guardfs.Object, a guardfs.Access) error {
 	return no
 }
 
-// Dir asks about each directory that is entered. Who may list it sees its names, and what stat says
+// Dir asks about each directory that is entered. A call that may list it sees its names, and what stat says
 // of them.
 func (j policyJudge) Dir(canonical string, also ...string) guardfs.DirVerdict {
 	rules := j.rules.Dir(canonical, also...)
@@ -967,8 +967,8 @@ func (l *limits) session(k session.Key, now time.Time) *rate {
 
 // A call whose file system does not answer (a network that is gone, a FUSE server that hangs)
 // blocks its thread within the kernel, and nothing can end that. Such a call is left behind:
-// its caller gets a refusal, and its goroutine ends when the system call does. What it finds then
-// is dropped, and a change that has not begun by then never begins.
+// its caller gets a refusal, and its goroutine ends when the system call does. Its findings are
+// dropped then, and a change that has not begun by then never begins.
 
 const (
 	// viewPatience and changePatience are how long a call may go on after its deadline, or after its

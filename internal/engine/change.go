@@ -183,8 +183,8 @@ func (p *Plan) exceeds(approved *Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
 }
 
-// lockFor takes the locks of keys for one change, or for recovery. A caller who waits longer than wait is told
-// who has them, and changes nothing. holder is what others are told of us: the tool, never whose session.
+// lockFor takes the locks of keys for one change, or for recovery. A caller that waits longer than wait is told
+// the holder, and changes nothing. holder is our name for others: the tool, never a session.
 func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -379,7 +379,7 @@ func (s *Step) hash() string {
 	return ""
 }
 
-// expects says of how many files a change is. What it gives tells that one of them was staged, or
+// expects says of how many files a change is. tell counts one of them that was staged, or
 // put where it belongs: each is half of a file's way.
 func (c *Call) expects(files int) (tell func()) {
 	if c.Progress == nil {
@@ -567,7 +567,7 @@ func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 	return nil
 }
 
-// rename makes the step that moves mv. What is in a directory is compared with the plan while it has a
+// rename makes the step that moves mv. The content of a directory is compared with the plan while it has a
 // name of ours, to which no call comes: in the trash, or between its two names in the tree.
 func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 	look := func(at *guardfs.Entry) {
@@ -1031,7 +1031,7 @@ func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
 	if of := Reason(cause); of != nil {
 		r.Code = of.Code
 	}
-	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
+	return r // its cause is no Err of it: an answer of that alone says that nothing was changed
 }
 
 // Why a checkpoint lacks the new content of a change, though it has the old one. As long as that

@@ -453,8 +453,8 @@ type Root struct {
 // all other paths are of there, and Protect is not asked for, which names what is here.
 type Location struct {
 	Calls guardfs.Calls // see guardfs.Options
-	Where string        // what it is called in the audit log; "": not at all
-	End   func() error  // what is called when the engine has been closed; may be nil
+	Where string        // its name in the audit log; "": none
+	End   func() error  // is called when the engine has been closed; may be nil
 }
 
 // opened holds the parts that Open adds to an engine over its rules.
@@ -539,45 +539,28 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 
 // hooksOf adds the programs that the configuration names to the hooks of the host.
 func hooksOf(cfg config.Hooks, h hook.Set) (hook.Set, error) {
-	before, err := commands(cfg.BeforeToolCall)
-	if err != nil {
-		return h, err
-	}
-	after, err := commands(cfg.AfterToolCall)
-	if err != nil {
-		return h, err
-	}
-	persist, err := commands(cfg.ToolResultPersist)
-	if err != nil {
-		return h, err
-	}
-	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After),
-		slices.Clone(h.Persist)
-	for _, c := range before {
-		h.Before = append(h.Before, c)
-	}
-	for _, c := range after {
-		h.After = append(h.After, c)
-	}
-	for _, c := range persist {
-		h.Persist = append(h.Persist, c)
+	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After), slices.Clone(h.Persist)
+	for _, list := range []struct {
+		lines []string
+		add   func(hook.Command)
+	}{
+		{cfg.BeforeToolCall, func(c hook.Command) { h.Before = append(h.Before, c) }},
+		{cfg.AfterToolCall, func(c hook.Command) { h.After = append(h.After, c) }},
+		{cfg.ToolResultPersist, func(c hook.Command) { h.Persist = append(h.Persist, c) }},
+	} {
+		for _, line := range list.lines {
+			c, err := hook.ParseCommand(line)
+			if err != nil {
+				return h, err
+			}
+			list.add(c)
+		}
 	}
 	if h.Timeout == 0 {
 		h.Timeout = time.Duration(cfg.Timeout)
 	}
 	h.Allow = h.Allow || cfg.OnError == "allow"
 	return h, nil
-}
-
-func commands(lines []string) (out []hook.Command, err error) {
-	for _, line := range lines {
-		c, err := hook.ParseCommand(line)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }
 
 func (o *opened) close() error {
@@ -705,8 +688,8 @@ func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, e
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
-// programsOf are the files that the commands of the configuration are made of. Who can write them
-// decides what a hook says.
+// programsOf are the files that the commands of the configuration are made of. A process that can write them
+// decides the answers of a hook.
 func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
 	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
 		for i, word := range strings.Fields(line) {
@@ -868,7 +851,7 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 // lockTry is how long at least it is waited for a lock: those of calls that are about to end.
 const lockTry = 20 * time.Millisecond
 
-// opKey is the lock of an operation: who holds it is alive.
+// opKey is the lock of an operation: its holder is alive.
 var opKey = func(tag string) string { return "op:" + tag }
 
 // Alive tells whether the operation of a tag is being carried out: its process holds a lock then.

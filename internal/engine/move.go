@@ -197,7 +197,7 @@ const (
 )
 
 // Copy makes a file or a tree at To that is as the one at From: contents, links as links, and the
-// permission bits as far as the umask lets a new file have them. What is at From is only read: it
+// permission bits as far as the umask lets a new file have them. From is only read: it
 // need not have been read before, and may be read-only. A link at From is followed. A tree with an
 // entry that policy hides is not copied: a part of it would pass for the whole.
 func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
@@ -371,7 +371,7 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 	return nil
 }
 
-// read reads all of f, and closes it, or what a client holds that is not saved. What is too large for the
+// read reads all of f, and closes it, or what a client holds that is not saved. A content that is too large for the
 // store, or for memory, is only noted: it is copied when the plan is carried out.
 func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 	defer f.Close() //nolint:errcheck // nothing was written through it

@@ -589,7 +589,7 @@ func (p *Plan) Paths() []string {
 
 // keys are the lock keys of all that is changed. Every path is locked by its name: while somebody
 // makes or removes the directory it lies in, others see it there, or see nothing, and their plans
-// lock nothing else in common. What is there is locked by its place too, for its other spellings. A
+// lock nothing else in common. An object that is there is locked by its place too, for its other spellings. A
 // tree that gets another name is locked with all that is below both names.
 func (p *Plan) keys() []string {
 	if p.locks == nil {
@@ -1079,8 +1079,8 @@ func (a *After) size() int64 {
 	return int64(len(a.Content))
 }
 
-// look reads what is there, or what of it changed since. What a client holds comes in the place of a file; disk is
-// that then.
+// look reads what is there, or what of it changed since. The text that a client holds comes in the place of a file; disk
+// is the file then.
 func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {

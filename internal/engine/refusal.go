@@ -218,7 +218,7 @@ func pathOf(err error) string {
 }
 
 // Reason is an error as facts, nil when it is no refusal: the host is broken, or closed. An error
-// that nobody knows is Unknown: who knows that the host is broken says so.
+// that nobody knows is Unknown: a room that knows that the host is broken says so.
 func Reason(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r

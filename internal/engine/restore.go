@@ -66,7 +66,7 @@ type Restored struct {
 }
 
 // Restore carries out a plan of the store as an ordinary change under today's policy: all paths or
-// none. It has a checkpoint of its own, so it can be undone. Whose plan it is, c says.
+// none. It has a checkpoint of its own, so it can be undone. The plan is that of the call's session.
 func (c *Call) Restore(ctx context.Context, r checkpoint.Restore,
 	o RestoreOptions) (*Restored, error) {
 	r.Partial = o.OnConflict == OnConflictForce
@@ -496,8 +496,8 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 	return rest, nil
 }
 
-// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. What it was moved over
-// comes back from the trash, and what took its old name in the change that is undone goes there. why is a conflict.
+// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. The thing that it was moved over
+// comes back from the trash, and the one that took its old name in the change that is undone goes there. why is a conflict.
 func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
 	force := r.o.OnConflict == OnConflictForce
 	if r.c.denied(item.To) != nil {
@@ -1047,7 +1047,7 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 }
 
 // mkdirs are the steps that make directories, as they were: those that are to be there, and what is
-// missing above them and above what comes back. What is only missing above files comes with these.
+// missing above them and above what comes back. Those that are only missing above files come with these.
 func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 	as, missing := map[string]Step{}, map[string]bool{}
 	for _, dir := range r.dirs {
@@ -1458,7 +1458,7 @@ func whyDirStays(err error) Why {
 
 // A restore takes an append in place back only where the file still ends with exactly what was
 // appended, at that very place: then a copy of what comes before takes its place, so that a kill
-// leaves either. What others changed before the tail stays as it is.
+// leaves either. Changes of others before the tail stay as they are.
 
 // A piece is one tail of a file.
 type piece struct {

@@ -15,7 +15,7 @@ import (
 // A rule says what a change of one file may not be: too large, of the wrong kind, an accident. Which paths
 // may be changed, and by whom, is for policy.
 //
-// To add a rule, add a row to changeRules, its cause to causes.go and a row of words to internal/refusal. The rule
+// To add a rule, add a row to changeRules, its cause to refusal.go and a row of words to internal/refusal. The rule
 // holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
 // the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
 // restores and moves, which bring back or keep a content that was there before: a limit that is set later

@@ -28,7 +28,7 @@ type DeleteOptions struct {
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
 // trash of the call's principal, by one rename on its own volume. It has a checkpoint whatever the config says.
-// Done.Trashed has the one entry. What can't be moved there is not deleted: NoTrash.
+// Done.Trashed has the one entry. A path that can't be moved there is not deleted: NoTrash.
 //
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed. Its files and
 // links go one by one then, each with an entry of its own, and its directories when they are empty.

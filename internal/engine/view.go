@@ -406,7 +406,7 @@ type listed struct {
 	way, unnamed bool
 }
 
-// list looks at the entries of d, by name. It leaves out what has gone meanwhile. What can't be
+// list looks at the entries of d, by name. It leaves out names that have gone meanwhile. An entry that can't be
 // looked at has only its kind.
 func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err error) {
 	names, denied, err := d.ListWays(nil)
@@ -474,8 +474,8 @@ type TreeArgs struct {
 const maxTreeDepth = 200
 
 // ListTree hands over what is below a directory: each directory before what is in it, and the
-// entries of one by name. Links are entries, and never followed; other mounts are not entered. What
-// is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
+// entries of one by name. Links are entries, and never followed; other mounts are not entered. Entries
+// that are not shown are counted, but for hidden names. An error of use ends it, and is the answer;
 // fs.SkipAll is none.
 func (c *Call) ListTree(
 	ctx context.Context, a TreeArgs, use func(Entry) error,

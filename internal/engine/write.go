@@ -65,7 +65,7 @@ func (c *Call) Write(ctx context.Context, a WriteArgs) (done *Done, encoding str
 	return done, encoding, err
 }
 
-// Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
+// Create makes a file of these bytes where nothing is. An object that is there is a conflict, also when it
 // appears in between.
 func (c *Call) Create(ctx context.Context, path string, content []byte,
 	r Rules) (*Done, error) {
@@ -131,7 +131,7 @@ func (c *Call) Edit(ctx context.Context, a EditArgs) (done *Done, result *edit.R
 }
 
 // survives says whether edits of a file may go ahead though others changed it since it was seen. In
-// the text that was seen they must find the same places, exactly and once. What others changed must
+// the text that was seen they must find the same places, exactly and once. The changes of others must
 // not touch those places, nor make another one that matches.
 func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) bool {
 	if how.Seen == nil || !exactOnce(r) {
@@ -509,7 +509,7 @@ func lacking(err error) bool {
 }
 
 // endAppend brings an append to its end that was interrupted, and says what became of it: at the size at of the file, size bytes with that hash
-// were to come. content is nil where the store must not hold them. It never takes a byte away: others may have appended since. What is missing is
+// were to come. content is nil where the store must not hold them. It never takes a byte away: others may have appended since. The missing part is
 // appended if the file ends with the part that is there. If not, it is left as it is found.
 func (c *Call) endAppend(step *record, at, size int64, hash string, content []byte) (checkpoint.Outcome, error) {
 	place, err := c.placeOf(step.Path)
