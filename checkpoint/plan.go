@@ -32,6 +32,9 @@ type Restore struct {
 
 	// Until, of a rewind, is the newest operation that counts; "" for all. See Plan.More.
 	Until ID
+	// Look is set where nothing is to be changed by the plan: then a path that was a file or link at one time and
+	// a directory at another does not part it.
+	Look bool
 
 	Paths []string // only these; a directory stands for everything below it
 	Mode  string   // "state" (also ""), "inverse"
@@ -58,8 +61,9 @@ type Plan struct {
 	// Lost is set when the plan is not whole: see Restore.Partial, and DB.Undo.
 	Lost *Lost
 	// More is set where not all can be one change: a tree that went or came back as a whole, and what was
-	// changed at, above or below it. The plan has the newest of it. More is the newest operation that it
-	// leaves, which is planned as Restore.Until, or by the next Undo.
+	// changed at, above or below it; or a path that was a file or link at one time and a directory at another.
+	// The plan has the newest of it. More is the newest operation that it leaves, which is planned as
+	// Restore.Until, or by the next Undo.
 	More ID
 	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
 	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
@@ -225,7 +229,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 			plan.RestoreOf = ops[0].c.ID
 		}
 		ops = slices.DeleteFunc(unmoved(ops), func(e entry) bool { return e.seq > until })
-		ops = plan.cut(ops, r.Paths)
+		ops = plan.cut(ops, r.Paths, r.Look)
 	}
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
 }
@@ -246,22 +250,36 @@ func (f footprint) add(path string) {
 // touches says that a path is at, above or below one of f.
 func (f footprint) touches(path string) bool {
 	_, is := f[path]
-	for dir := above(path); dir != "" && !is; dir = above(dir) {
-		is = f[dir]
+	return is || f.holds(path)
+}
+
+// holds says that a path is below one of f.
+func (f footprint) holds(path string) bool {
+	for dir := above(path); dir != ""; dir = above(dir) {
+		if f[dir] {
+			return true
+		}
 	}
-	return is
+	return false
+}
+
+// was says that the path is of one of these kinds before or after the change.
+func (c *Recorded) was(kinds ...Kind) bool {
+	return slices.Contains(kinds, c.Before.kind()) || slices.Contains(kinds, c.After.kind())
 }
 
 // cut keeps of ops, oldest first, the newest that one change can take back, and notes in the plan what it
-// leaves: see Plan.More. only are the paths that count.
-func (p *Plan) cut(ops []entry, only []string) []entry {
-	all, trees := footprint{}, footprint{}
+// leaves: see Plan.More. only are the paths that count; look is Restore.Look.
+func (p *Plan) cut(ops []entry, only []string, look bool) []entry {
+	all, trees, leaves, dirs := footprint{}, footprint{}, footprint{}, footprint{}
 	roles := map[string]string{}
 	for i, e := range slices.Backward(ops) {
 		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
 			role, known := roles[c.Path]
+			_, isDir := dirs[c.Path]
 			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path) ||
-				known && (role == RoleAppended) != (c.Role == RoleAppended))
+				known && (role == RoleAppended) != (c.Role == RoleAppended) ||
+				!look && (c.was(File, Symlink) && isDir || c.was(Dir) && leaves[c.Path] || leaves.holds(c.Path)))
 		}) {
 			p.More = e.c.ID
 			return ops[i+1:]
@@ -273,6 +291,12 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 			roles[c.Path] = c.Role
 			if all.add(c.Path); c.Role == RoleTree {
 				trees.add(c.Path)
+			}
+			if dirs.add(above(c.Path)); c.was(Dir) {
+				dirs.add(c.Path)
+			}
+			if c.was(File, Symlink) {
+				leaves[c.Path] = true
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error
 			p.Lost = lost
 		}
 		p.UndoOf = newest.c.ID
-		if ops = p.cut(ops, nil); len(ops) > 1 {
+		if ops = p.cut(ops, nil, false); len(ops) > 1 {
 			p.RestoreOf = ops[0].c.ID
 		}
 		return p.fill(ctx, h, who, ops, nil)

@@ -1038,7 +1038,7 @@ var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	engine.PartialHistory: func(a *about, r *Refusal) {
 		r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
 	},
-	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
+	engine.Conflicts: conflicts, engine.Hidden: hidden,
 	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
 	engine.WouldLose: skipsPath, engine.NotPermitted: skipsPath, engine.Fixed: skipsPath, engine.DiskReadOnly: skipsPath, engine.ReadOnly: skipsPath,
 }

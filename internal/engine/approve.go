@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
@@ -19,7 +17,6 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	encodings "moltisfs/internal/text"
 )
 
 // ask puts plan p before the approver, bound to its digest. grant is "" when nobody had
@@ -179,10 +176,6 @@ func warnings(s *Step) (out []string) {
 	switch {
 	case s.removes():
 		out = append(out, t.True+" will be removed")
-	case t.fileReplacesDir():
-		out = append(out, t.True+" is a directory, which will be removed")
-	case t.dirReplacesFile():
-		out = append(out, t.True+" will be removed; a directory takes its place")
 	case t.unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
 	}
@@ -292,78 +285,6 @@ func (p *Plan) diff() string {
 	return b.String()
 }
 
-// ends says whether a target is there before and after its change.
-func ends(t *Target) diff.Ends {
-	return diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
-}
-
-// modified tells what changed since the session read the target, as far as
-// the old content is still known.
-func (e *Engine) modified(t *Target) HashFacts {
-	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
-	if old, ok := e.ledger.Content(f.Was); ok {
-		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
-			diff.Patch(text(old), text(t.Before.Content)))
-	}
-	return f
-}
-
-// lastSeen is the content of the target that the session saw last, nil when
-// it is not known any more.
-func (e *Engine) lastSeen(t *Target) []byte {
-	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
-		return nil
-	}
-	old, _ := e.ledger.Content(t.Known.Seen.Hash)
-	return old
-}
-
-// Hunks is the change of a target as a patch, of its text in UTF-8.
-func Hunks(t *Target) []diff.Hunk {
-	if t.After.Hunks == nil && t.After.From == nil {
-		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
-	}
-	return t.After.Hunks
-}
-
-// text is content as UTF-8 for people to read, whatever its charset.
-func text(content []byte) []byte {
-	if utf8.Valid(content) && encodings.Sniff(content).Wide == nil {
-		return bytes.TrimPrefix(content, []byte("\ufeff"))
-	}
-	t, _, err := edit.Decode(content, "")
-	if err != nil {
-		return content
-	}
-	return t
-}
-
-// Modified is the refusal of a Next that found that a stale file can't be changed safely.
-func (e *Engine) Modified(t *Target) error { return Refuse(Modified, t.True, e.modified(t)) }
-
-// Meanwhile is a diff of what changed since the session read the target, for a Next that can go on.
-func (e *Engine) Meanwhile(t *Target) string { return e.modified(t).Diff }
-
-// Keep remembers content that a session was shown or wrote, so that a later conflict can show what
-// changed since. path is its canonical path.
-//
-// The content is kept in plain. So excluded paths are not kept, and with encrypt_to nothing is.
-func (e *Engine) Keep(path, hash string, content []byte) {
-	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
-		return
-	}
-	if err := e.ledger.Keep(hash, content); err != nil {
-		e.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
-	}
-}
-
-// CodeFacts is why what runs code is not changed. Lifts: a yes would have done, and nobody was
-// there to give it; Why is what the approver said. Else the operator has it refused.
-type CodeFacts struct {
-	Lifts bool
-	Why   string
-}
-
 // mostCode is of how many paths each is named.
 const mostCode = 5
 
@@ -448,8 +369,8 @@ func (e *Engine) isHook(name string, known map[string][]string) bool {
 }
 
 // gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
-// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. What
-// can't be read names none: git can't read it either.
+// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. A
+// configuration that can't be read names none: git can't read it either.
 func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
 	out, ok := known[dir]
 	if ok || e.free == nil {

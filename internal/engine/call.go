@@ -30,10 +30,6 @@ import (
 	"moltisfs/internal/share"
 )
 
-// ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
-// waited for its approver: it has changed nothing.
-var ErrClosed = errors.New("closed: no calls are taken any more")
-
 // The outcomes that the engine itself writes to the audit log. Every other one is the dialect's.
 const (
 	outcomeOK   = "ok"
@@ -391,8 +387,8 @@ func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows 
 }
 
 // Scope narrows the configuration for one call, to the paths that it may read and change: absolute
-// paths, each with all that is below it. A list without a path is nothing at all. What may be
-// changed must be readable too. Links in a path are followed anew for each call.
+// paths, each with all that is below it. A list without a path is nothing at all. A path that
+// may be changed must be readable too. Links in a path are followed anew for each call.
 //
 // It holds by handle, as the policy does: for links, for names that are not there yet, for what a
 // search walks through, and for what a checkpoint's list, diff or restore would name.
@@ -460,7 +456,7 @@ type policyCache struct {
 	by    policy.Input    // whose call it is
 
 	mu     sync.Mutex
-	own    *policy.Input // what the call is as a whole, where its operation says so
+	own    *policy.Input // the call as a whole, where its operation describes it
 	no     error         // the answer to that
 	known  map[policyKey]error
 	failed *policy.ChainError // the first; nobody is asked after it
@@ -479,7 +475,7 @@ const maxKnown = 50_000
 type policyJudge struct {
 	*policyCache
 	rules guardfs.Judge
-	dirs  bool   // what is created are directories,
+	dirs  bool   // directories are created,
 	of    string // above this path, which is not asked about
 }
 
@@ -491,7 +487,7 @@ func (j policyJudge) Judge(o guardfs.Object, a guardfs.Access) error {
 	return no
 }
 
-// Dir asks about each directory that is entered. Who may list it sees its names, and what stat says
+// Dir asks about each directory that is entered. A call that may list it sees its names, and what stat says
 // of them.
 func (j policyJudge) Dir(canonical string, also ...string) guardfs.DirVerdict {
 	rules := j.rules.Dir(canonical, also...)
@@ -897,21 +893,6 @@ func (c *Call) path() string {
 	return c.Trace.Paths[0]
 }
 
-// CallFacts are the facts of a call that is one too many.
-type CallFacts struct {
-	Limit string        // the key of [tools.fs.limits]; "" where calls were left behind
-	Most  int           // what it is set to
-	Wait  time.Duration // after which the call would be taken; 0: not known
-}
-
-// String names the limit, for a sentence: "calls_per_second is 100".
-func (f CallFacts) String() string {
-	if f.Limit == "" {
-		return fmt.Sprintf("%d calls wait for a file system that does not answer", f.Most)
-	}
-	return fmt.Sprintf("%s is %d", f.Limit, f.Most)
-}
-
 // limits counts the calls of each session. Its zero value lets all through.
 type limits struct {
 	config.Limits
@@ -986,8 +967,8 @@ func (l *limits) session(k session.Key, now time.Time) *rate {
 
 // A call whose file system does not answer (a network that is gone, a FUSE server that hangs)
 // blocks its thread within the kernel, and nothing can end that. Such a call is left behind:
-// its caller gets a refusal, and its goroutine ends when the system call does. What it finds then
-// is dropped, and a change that has not begun by then never begins.
+// its caller gets a refusal, and its goroutine ends when the system call does. Its findings are
+// dropped then, and a change that has not begun by then never begins.
 
 const (
 	// viewPatience and changePatience are how long a call may go on after its deadline, or after its
@@ -1049,17 +1030,6 @@ func (l *leftBehind) Unwrap() error { return l.Refusal }
 type panicked struct{ value any }
 
 func (p panicked) Error() string { return fmt.Sprintf("internal error: %v", p.value) }
-
-// StuckFacts are the facts of NoAnswer.
-type StuckFacts struct{ Began bool } // a change may be half-way
-
-// String tells the fate of a change, for a sentence.
-func (f StuckFacts) String() string {
-	if f.Began {
-		return "cannot determine whether the change completes"
-	}
-	return "nothing was changed"
-}
 
 // perform runs an operation of c. Where it has to be left behind, the error is a *leftBehind. That
 // takes a goroutine of its own, which costs a small call a fifth of its time: so it is done only

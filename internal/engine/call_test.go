@@ -1008,7 +1008,7 @@ func TestCausesInErrors(t *testing.T) {
 	}{
 		{engine.ChainFailed, below, true}, {engine.ChainFailed, fmt.Errorf("reading: %w", below), true}, {engine.Denied, below, false},
 		{engine.Pseudo, guardfs.ErrPseudo, true}, {engine.Absent, fs.ErrNotExist, true}, {engine.Conflicts, engine.Refuse(engine.Conflicts, "/w/a", nil), true},
-		{engine.Conflicts, engine.Refuse(engine.BothKinds, "/w/a", nil), false}, {engine.Unknown, nil, false}, {engine.Unknown, errors.New("?"), true},
+		{engine.Conflicts, engine.Refuse(engine.WouldLose, "/w/a", nil), false}, {engine.Unknown, nil, false}, {engine.Unknown, errors.New("?"), true},
 		{engine.Unknown, engine.ErrHost, false},
 	} {
 		if got := c.cause.In(c.err); got != c.want {

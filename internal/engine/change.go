@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"runtime"
 	"slices"
@@ -18,10 +19,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 )
-
-// A PlanFunc computes a plan from what is there. It changes nothing, and may be called again when that
-// changedSincePlan on.
-type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
@@ -79,33 +76,12 @@ func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 		done.Moved = append(done.Moved, *mv)
 	}
 	if p.DryRun {
-		done.Made, done.Dropped = p.of(Mkdir), p.dropped()
+		done.Made, done.Dropped = p.of(Mkdir), p.of(Rmdir)
 	}
 	if !p.Whole && (p.Checkpoint || e.cfg.CheckpointBeforeMutation) {
 		done.Skipped = e.newNotBackedUp(ts)
 	}
 	return done
-}
-
-// moving lists the trees of a plan that go to the trash as a whole, or come back.
-func (p *Plan) moving() (out []*Move) {
-	for i := range p.Steps {
-		if mv := p.Steps[i].move; mv != nil {
-			out = append(out, mv)
-		}
-	}
-	return out
-}
-
-// dropped are the directories that go, and nothing comes in their place.
-func (p *Plan) dropped() []string {
-	comes := map[string]bool{}
-	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Action != Rmdir {
-			comes[s.Path] = true
-		}
-	}
-	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
 }
 
 // lockAndRevalidate takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
@@ -151,8 +127,7 @@ func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 		if err == nil && approved && p.exceeds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}
-		if err == nil &&
-			!slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
+		if err == nil && subset(p.keys(), keys) {
 			return p, held(unlock), nil
 		}
 		unlock()
@@ -161,6 +136,15 @@ func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 		}
 	}
 	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: guardfs.DirInTurns}
+}
+
+// subset says that all of keys are held.
+func subset(keys, held []string) bool {
+	is := map[string]bool{}
+	for _, key := range held {
+		is[key] = true
+	}
+	return !slices.ContainsFunc(keys, func(key string) bool { return !is[key] })
 }
 
 // lockSteps takes the locks of a plan. If a process died half-way through another change of these
@@ -199,11 +183,8 @@ func (p *Plan) exceeds(approved *Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
 }
 
-// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
-const lockTry = 20 * time.Millisecond
-
-// lockFor takes the locks of keys for one change, or for recovery. A caller who waits longer than wait is told
-// who has them, and changes nothing. holder is what others are told of us: the tool, never whose session.
+// lockFor takes the locks of keys for one change, or for recovery. A caller that waits longer than wait is told
+// the holder, and changes nothing. holder is our name for others: the tool, never a session.
 func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -240,8 +221,7 @@ type apply struct {
 	p     *Plan
 	done  *Done
 	moves []movement
-	gone  map[string]bool // what goes, and what is in it with it
-	id    checkpoint.ID   // "" until it is saved
+	id    checkpoint.ID // "" until it is saved
 
 	saved bool // it is on record, and may be published
 }
@@ -268,7 +248,7 @@ func (p *Plan) single() bool {
 
 // apply carries out a plan: stage, save, publish, settle. Nothing is to be seen of it before the first step is published.
 func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
-	s := &apply{p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
+	s := &apply{p: p, done: &Done{Targets: ts}}
 	s.c, s.tag, s.live, s.hidden, s.steps, s.moves = c, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
 	defer s.close()
 	tell := c.expects(len(s.moves))
@@ -332,12 +312,7 @@ func (s *apply) stageAll(ctx context.Context, tell func()) error {
 	for i := range s.p.Steps {
 		st, m := &s.p.Steps[i], &s.moves[i]
 		m.top = -1
-		switch st.Action {
-		case Remove, Rmdir:
-			if !st.Optional {
-				s.gone[st.Path] = true
-			}
-		case Mkdir, Put, Link:
+		if st.Action == Mkdir || st.Action == Put || st.Action == Link {
 			for dir := path.Dir(st.Path); len(dir) > 1 && m.top < 0; dir = path.Dir(dir) {
 				if top, ok := tops[dir]; ok {
 					m.top = top
@@ -404,7 +379,7 @@ func (s *Step) hash() string {
 	return ""
 }
 
-// expects says of how many files a change is. What it gives tells that one of them was staged, or
+// expects says of how many files a change is. tell counts one of them that was staged, or
 // put where it belongs: each is half of a file's way.
 func (c *Call) expects(files int) (tell func()) {
 	if c.Progress == nil {
@@ -521,7 +496,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	switch t := st.file; {
 	case s.steps[i].Dir == "":
-		return nil // it is in a directory that is staged, or goes in the end
+		return nil // it is in a directory that is staged, or is one that goes in the end
 	case st.Action == Rename:
 		if err := s.recordTrash(ctx, i); err != nil {
 			return err
@@ -544,15 +519,6 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(t.After.Content)
 		}
 		return err
-	}
-	if st.Action == Rmdir {
-		empty, err := m.place.Empty()
-		if err != nil {
-			return err
-		}
-		if !empty {
-			return &guardfs.ConflictError{Path: st.Path, Why: guardfs.Filled}
-		}
 	}
 	if st.move != nil {
 		return s.rename(ctx, st.move, m)
@@ -601,7 +567,7 @@ func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 	return nil
 }
 
-// rename makes the step that moves mv. What is in a directory is compared with the plan while it has a
+// rename makes the step that moves mv. The content of a directory is compared with the plan while it has a
 // name of ours, to which no call comes: in the trash, or between its two names in the tree.
 func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 	look := func(at *guardfs.Entry) {
@@ -701,7 +667,7 @@ func (s *apply) end(ctx context.Context, left error) error {
 		return left
 	}
 	s.done.Kept = s.c.drop(optional)
-	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
+	s.done.Dropped = slices.DeleteFunc(s.p.of(Rmdir), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
 	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
@@ -772,7 +738,7 @@ func (s *Step) object() guardfs.NewObject {
 }
 
 // stage makes what a step brings, complete, under a temporary name in the nearest directory above
-// its path that is there and stays.
+// its path that is there.
 func (s *apply) stage(ctx context.Context, i int) error {
 	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
 	if m.top >= 0 {
@@ -783,9 +749,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		return s.stageRename(i)
 	}
 	if st.Action == Rmdir {
-		if goes, err := s.stageRmdir(i); err != nil || !goes {
-			return err
-		}
+		return s.stageRmdir(i)
 	}
 	var at *guardfs.Entry
 	if t := st.file; t != nil {
@@ -802,19 +766,13 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		tr.Dir, tr.After = at.ParentTrue(), object{Kind: guardfs.KindFile, Hash: st.hash()}
 		return nil
 	}
-	anchor := st.Path // in the directory that stays
-	for dir := path.Dir(st.Path); len(dir) > 1; dir = path.Dir(dir) {
-		if s.gone[dir] {
-			anchor = dir
-		}
-	}
-	if at == nil || anchor != st.Path {
-		foreseen, _, name, err := s.c.fs.NearestEntry(anchor, nil)
+	if at == nil {
+		foreseen, _, name, err := s.c.fs.NearestEntry(st.Path, nil)
 		if err != nil {
 			return err
 		}
 		defer foreseen.Close() //nolint:errcheck // nothing was written through it
-		if name != anchor {
+		if name != st.Path {
 			return &guardfs.ConflictError{Path: st.Path,
 				Why: guardfs.LinkInTheWay, Fact: name}
 		}
@@ -898,29 +856,21 @@ func (s *apply) stageRename(i int) error {
 	return nil
 }
 
-// stageRmdir looks at a directory that goes. goes says that it makes room for something else; of the
-// others nothing is to be done before the end.
-func (s *apply) stageRmdir(i int) (goes bool, err error) {
-	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
+// stageRmdir looks at a directory that goes in the end. One that is gone by now is passed over.
+func (s *apply) stageRmdir(i int) (err error) {
+	st, m := &s.p.Steps[i], &s.moves[i]
 	if m.before, err = s.c.dirState(st.Path); err != nil {
-		return false, err
+		return err
 	}
-	if m.place, err = s.c.placeOf(st.Path); err != nil {
-		return false, err
+	place, err := s.c.placeOf(st.Path)
+	if place == nil || err != nil {
+		return err
 	}
-	m.own = true
-	switch there := m.place != nil && m.place.Object().Info.Kind == guardfs.KindDir; {
-	case !there && st.Optional: // it is gone, or another thing by now
-		return false, nil
-	case !there:
-		return false, &guardfs.ConflictError{Path: st.Path, Why: guardfs.Replaced}
-	case st.Optional:
-		tr.Before = objectOf(m.place.Object().Info, "")
-		return false, nil
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	if place.Object().Info.Kind == guardfs.KindDir {
+		s.steps[i].Before = objectOf(place.Object().Info, "")
 	}
-	info, err := m.place.CopyUp()
-	m.was, tr.Before = guardfs.Precondition{ID: info.ID}, objectOf(info, "")
-	return true, err
+	return nil
 }
 
 // source opens what a content comes from. It is no other file by now, nor changed.
@@ -941,23 +891,14 @@ func (c *Call) source(f *From) (*guardfs.File, error) {
 // all gives the changes for the checkpoint: of each path the state before all steps,
 // and what is after.
 func (s *apply) all() (out []checkpoint.Change) {
-	traded := map[string]*Target{}
-	for i := range s.p.Steps {
-		if t := s.p.Steps[i].file; t != nil && (t.fileReplacesDir() || t.dirReplacesFile()) {
-			traded[t.True] = t
-		}
-	}
 	var made, gone []checkpoint.Change
 	for i := range s.p.Steps {
 		st, m := &s.p.Steps[i], &s.moves[i]
-		t := traded[st.Path]
 		switch {
-		case st.Action == Mkdir && t != nil:
-			t.After.Meta = dirMetadata(m.dirAfter(st))
 		case st.Action == Mkdir:
 			made = append(made, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				After: m.dirAfter(st)})
-		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
+		case st.Action == Rmdir && m.before.Kind == checkpoint.Dir:
 			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				Before: m.before})
 		}
@@ -1090,7 +1031,7 @@ func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
 	if of := Reason(cause); of != nil {
 		r.Code = of.Code
 	}
-	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
+	return r // its cause is no Err of it: an answer of that alone says that nothing was changed
 }
 
 // Why a checkpoint lacks the new content of a change, though it has the old one. As long as that
@@ -1128,27 +1069,21 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 	return nil
 }
 
-// dirState is the state of a directory that is to go. It is recorded, because it may have to come
-// back.
+// dirState is the state of a directory, which is recorded because it may have to come back.
 func (c *Call) dirState(dir string) (checkpoint.State, error) {
-	gone := checkpoint.State{Kind: checkpoint.Absent}
-	place, err := c.fs.EntryLink(dir)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
-		errors.Is(err, syscall.ENOTDIR) {
-		return gone, nil
+	place, err := c.placeOf(dir)
+	if place == nil || err != nil {
+		return checkpoint.State{Kind: checkpoint.Absent}, err
 	}
-	if err != nil {
-		return gone, err
-	}
-	defer place.Close()
+	defer place.Close() //nolint:errcheck // nothing was written through it
 	if place.Object().Info.Kind != guardfs.KindDir {
-		return gone, nil
+		return checkpoint.State{Kind: checkpoint.Absent}, nil
 	}
 	m, err := place.DirMetadata()
-	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID,
-		Xattrs: m.Xattrs}, err
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}, err
 }
 
+// change is the change of a target, for the checkpoint.
 func change(t *Target) checkpoint.Change {
 	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
 	if t.After.Tail || t.After.cut != nil {
@@ -1185,9 +1120,6 @@ func change(t *Target) checkpoint.Change {
 		}
 	case guardfs.KindSymlink:
 		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	case guardfs.KindDir:
-		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID,
-			GID: t.After.Meta.GID}
 	default:
 		ch.After = checkpoint.State{Kind: checkpoint.Absent}
 	}
@@ -1204,37 +1136,10 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.above.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
 		return t.place.Expected(*t.After.Meta)
-	case t.isNew():
+	case !t.Before.Exists: // the system, not we, chooses it
 		return t.fresh
-	case t.fileReplacesDir(): // nobody knows what the file had
-		m, err := t.place.Fresh(0o666, false)
-		if err == nil {
-			return m
-		}
 	}
 	return t.place.Expected(*metadata(state(t.Before)))
-}
-
-// isNew says that the system, not we, chooses the metadata.
-func (t *Target) isNew() bool {
-	return t.After.Kind == guardfs.KindFile && t.After.Meta == nil && !t.Before.Exists
-}
-
-func state(b *guardfs.Before) checkpoint.State {
-	if !b.Exists {
-		return checkpoint.State{Kind: checkpoint.Absent}
-	}
-	s := checkpoint.State{
-		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
-		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
-	}
-	switch b.Info.Kind {
-	case guardfs.KindSymlink:
-		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
-	case guardfs.KindDir:
-		s.Kind, s.Hash, s.Size = checkpoint.Dir, "", 0
-	}
-	return s
 }
 
 // metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
@@ -1242,23 +1147,6 @@ func state(b *guardfs.Before) checkpoint.State {
 func metadata(s checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
 		Xattrs: s.Xattrs}
-}
-
-// announced gives the state that the target is to have.
-func (t *Target) announced() checkpoint.State {
-	switch t.After.Kind {
-	case guardfs.KindFile:
-		s := checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
-		if t.After.Tail {
-			s.Tail, s.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
-		}
-		return s
-	case guardfs.KindSymlink:
-		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	case guardfs.KindDir:
-		return checkpoint.State{Kind: checkpoint.Dir}
-	}
-	return checkpoint.State{Kind: checkpoint.Absent}
 }
 
 // unopened is the mode of a directory of which nobody knows what it had.
@@ -1392,6 +1280,28 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 	if err := errors.Join(errs...); err != nil {
 		c.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
 	}
+}
+
+// rememberMoved has the session know under the new names what it knew under the old ones.
+func (c *Call) rememberMoved(mv *Move) error {
+	all, err := c.ledger.Latest(c.key(), math.MaxInt)
+	for _, s := range all {
+		top := s.Path == mv.Path
+		if !top && !below(s.Path, mv.Path) {
+			continue
+		}
+		err = errors.Join(err, c.ledger.Forget(c.key(), s.Path))
+		s.Path = mv.newName(s.Path)
+		o, _, lerr := c.fs.Lstat(s.Path)
+		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
+			continue
+		}
+		if s.ID = o.Info.ID.String(); s.Hash == "" {
+			s.Stamp = stamp(o.Info, "")
+		}
+		err = errors.Join(err, c.ledger.Saw(c.key(), s))
+	}
+	return err
 }
 
 // lines counts as Read does: a final newline makes no extra line.

@@ -39,7 +39,7 @@ type editors struct {
 	seen map[session.Key]*session.Buffers
 }
 
-// maxEditors bounds the sessions that are remembered. What is forgotten is looked at as if for the
+// maxEditors bounds the sessions that are remembered. A forgotten one is looked at as if for the
 // first time.
 const maxEditors = 1000
 
@@ -216,7 +216,7 @@ type Client struct {
 // stands in for it.
 //
 // Paths are canonical, and policy has let each through. Whatever goes through a directory (List,
-// ListTree, Walk, Search, Files, Watch) tells of the disk: who gives an Overlay has to say that.
+// ListTree, Walk, Search, Files, Watch) tells of the disk: a dialect with an Overlay has to say that.
 type Overlay = dialect.Overlay
 
 // clientTime is how long a client may take over one text.
@@ -378,14 +378,6 @@ func (t *Target) none() bool {
 
 // makes says that a file comes where none is.
 func (t *Target) makes() bool { return t.none() && t.After.Kind != guardfs.KindAbsent }
-
-// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
-func (t *Target) encoding(asked string) string {
-	if t.Unsaved() {
-		return "utf-8"
-	}
-	return asked
-}
 
 // overlay is the text that the client holds in the place of what is on the disk, and that; or what
 // is on the disk, and nil.

@@ -30,6 +30,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -38,6 +39,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -50,6 +52,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -58,11 +61,13 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
 	"moltisfs/readers"
 )
 
@@ -95,7 +100,7 @@ type Engine struct {
 	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
 	lockWait    time.Duration
-	expiry      expiry
+	expired     atomic.Int64     // the time of the last look for what has expired in the trash, in nanoseconds
 	ledger      *session.ReadLog // nil when reads are not tracked
 	excluded    func(path string) bool
 	log         *audit.Log
@@ -107,7 +112,8 @@ type Engine struct {
 	outside     outside
 	sums        sums
 	editors     editors
-	unrecovered unrecovered
+	unrecovered sync.Map // the interrupted changes that this process could not take back
+	waiting     sync.Map // those of which it was told that their paths are locked
 	calls       underway
 	stuck       stuck
 	mayHang     func() bool      // see guardfs.FS.MayHang
@@ -302,6 +308,110 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 
 func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Session: c.Session} }
 
+// ReadRecord is the part of a file that was shown.
+type ReadRecord struct {
+	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
+	Unit   string // what Lines and Ranges count, see session.Seen
+	Lines  int
+	Ranges []session.Range
+	Whole  bool
+	// See session.Seen.
+	Lossy   bool
+	Sources []session.Range
+}
+
+func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
+	if c.ledger == nil {
+		return nil
+	}
+	err := c.ledger.Saw(c.key(), session.Seen{
+		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
+		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
+		When: c.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("remembering what was read: %w", err)
+	}
+	return nil
+}
+
+// stamp stands in for the hash of a file too large to be hashed at every read.
+func stamp(i guardfs.Info, hash string) string {
+	if hash != "" {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
+}
+
+// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
+func HashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Keep remembers content that a session was shown or wrote, so that a later conflict can show what
+// changed since. path is its canonical path.
+//
+// The content is kept in plain. So excluded paths are not kept, and with encrypt_to nothing is.
+func (e *Engine) Keep(path, hash string, content []byte) {
+	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
+		return
+	}
+	if err := e.ledger.Keep(hash, content); err != nil {
+		e.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
+	}
+}
+
+// joined is name below the directory dir.
+func joined(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+func below(path, dir string) bool {
+	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
+}
+
+// inTrash says that a path is in a trash directory.
+func inTrash(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if guardfs.IsTrash(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// text is content as UTF-8 for people to read, whatever its charset.
+func text(content []byte) []byte {
+	if utf8.Valid(content) && encodings.Sniff(content).Wide == nil {
+		return bytes.TrimPrefix(content, []byte("\ufeff"))
+	}
+	t, _, err := edit.Decode(content, "")
+	if err != nil {
+		return content
+	}
+	return t
+}
+
+func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
+	h, err := fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return io.ReadAll(io.NewSectionReader(f, 0, max))
+}
+
+func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
+
 // Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
 	DataDir    string                         // made where it is missing, see datadir.Take
@@ -343,8 +453,8 @@ type Root struct {
 // all other paths are of there, and Protect is not asked for, which names what is here.
 type Location struct {
 	Calls guardfs.Calls // see guardfs.Options
-	Where string        // what it is called in the audit log; "": not at all
-	End   func() error  // what is called when the engine has been closed; may be nil
+	Where string        // its name in the audit log; "": none
+	End   func() error  // is called when the engine has been closed; may be nil
 }
 
 // opened holds the parts that Open adds to an engine over its rules.
@@ -429,45 +539,28 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 
 // hooksOf adds the programs that the configuration names to the hooks of the host.
 func hooksOf(cfg config.Hooks, h hook.Set) (hook.Set, error) {
-	before, err := commands(cfg.BeforeToolCall)
-	if err != nil {
-		return h, err
-	}
-	after, err := commands(cfg.AfterToolCall)
-	if err != nil {
-		return h, err
-	}
-	persist, err := commands(cfg.ToolResultPersist)
-	if err != nil {
-		return h, err
-	}
-	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After),
-		slices.Clone(h.Persist)
-	for _, c := range before {
-		h.Before = append(h.Before, c)
-	}
-	for _, c := range after {
-		h.After = append(h.After, c)
-	}
-	for _, c := range persist {
-		h.Persist = append(h.Persist, c)
+	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After), slices.Clone(h.Persist)
+	for _, list := range []struct {
+		lines []string
+		add   func(hook.Command)
+	}{
+		{cfg.BeforeToolCall, func(c hook.Command) { h.Before = append(h.Before, c) }},
+		{cfg.AfterToolCall, func(c hook.Command) { h.After = append(h.After, c) }},
+		{cfg.ToolResultPersist, func(c hook.Command) { h.Persist = append(h.Persist, c) }},
+	} {
+		for _, line := range list.lines {
+			c, err := hook.ParseCommand(line)
+			if err != nil {
+				return h, err
+			}
+			list.add(c)
+		}
 	}
 	if h.Timeout == 0 {
 		h.Timeout = time.Duration(cfg.Timeout)
 	}
 	h.Allow = h.Allow || cfg.OnError == "allow"
 	return h, nil
-}
-
-func commands(lines []string) (out []hook.Command, err error) {
-	for _, line := range lines {
-		c, err := hook.ParseCommand(line)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }
 
 func (o *opened) close() error {
@@ -595,8 +688,8 @@ func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, e
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
-// programsOf are the files that the commands of the configuration are made of. Who can write them
-// decides what a hook says.
+// programsOf are the files that the commands of the configuration are made of. A process that can write them
+// decides the answers of a hook.
 func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
 	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
 		for i, word := range strings.Fields(line) {
@@ -754,6 +847,12 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	}
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
+
+// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
+const lockTry = 20 * time.Millisecond
+
+// opKey is the lock of an operation: its holder is alive.
+var opKey = func(tag string) string { return "op:" + tag }
 
 // Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.

@@ -361,9 +361,9 @@ var makings = map[string]struct {
 	}, func(e *engine.Engine, _ string) error {
 		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
 	}},
-	"trade places": {func(x *tree) { x.trade() }, rewind},
-	"trade places back": {func(x *tree) {
-		x.trade()
+	"rewind": {func(x *tree) { x.goesAndComes() }, rewind},
+	"rewind back": {func(x *tree) {
+		x.goesAndComes()
 		must(x.t, rewind(x.Engine, x.ws))
 	}, func(e *engine.Engine, _ string) error {
 		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
@@ -942,23 +942,17 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	}
 }
 
-// A fault at the N-th system call of a rewind in which files and directories trade places, for every N: all are as they were, or all are restored; where
-// everything goes wrong from there on, after the next start.
-func TestFaultAtEveryCallOfATrade(t *testing.T) {
-	t.Parallel()
-	faultsOfATrade(t, cmp.Or(*every, 43), 0, nil)
-}
-
-// faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published: few sees to that.
-func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, system *calls)) {
+// faultsOfARewind has a fault at each stride-th call of a rewind by which files, links and directories come and go: all are as they were, or all are
+// restored. With parked, so many new files each in two directories are closed until they are published: few sees to that.
+func faultsOfARewind(t *testing.T, stride int64, parked int, few func(x *tree, system *calls)) {
 	cells, again, back, anew := 0, 0, 0, 0
 	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
 			system := callsOf(x)
-			old, traded := x.trade()
+			old, traded := x.goesAndComes()
 			for i := range parked {
-				x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
+				x.puts("t", fmt.Sprintf("new/n%d", i), fmt.Sprintln("new", i))
 				x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
 				traded = x.looks()
 			}
@@ -1228,6 +1222,16 @@ func copyAll(t testing.TB, from, to string) {
 
 // trade makes, in turn t, a directory of the file "file" and of the link "link", and files of the directories "dir" and "hollow". It returns the tree before and after.
 func (x *tree) trade() (old, traded string) {
+	return x.replace("file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4")
+}
+
+// goesAndComes removes, in turn t, files, links and directories, and makes others with other names. It returns the tree before and after.
+func (x *tree) goesAndComes() (old, now string) {
+	return x.replace("new/1", "new/deep/2", "top", "new/deep/3", "other/4")
+}
+
+// replace removes, in turn t, what it has made before, and makes the files names. It returns the tree before and after.
+func (x *tree) replace(names ...string) (old, now string) {
 	x.t.Helper()
 	x.write("same", "same\n")
 	x.write("led/3", "theirs\n")
@@ -1249,7 +1253,7 @@ func (x *tree) trade() (old, traded string) {
 	c.BeginTurn(ctx)
 	_, err = c.Undo(ctx, engine.RestoreOptions{}) // so that they are gone, and the store has them
 	must(x.t, err)
-	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4"} {
+	for _, name := range names {
 		x.puts("t", name, "new "+name+"\n")
 	}
 	return old, x.looks()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"path"
 	"syscall"
 
@@ -34,20 +33,20 @@ func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
 	if err := c.askPolicy(opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
-	for try := 0; ; try++ {
+	for apart := false; ; apart = true {
 		var m *moving
 		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (p *Plan, err error) {
-			m = &moving{d: d, a: a, mv: &Move{}, apart: try > 0, each: try > 1}
+			m = &moving{d: d, a: a, mv: &Move{}, apart: apart, copies: apart}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
 				c.Trace.Paths = []string{a.From, a.To}
 			}
 			return p, err
 		})
-		if err == nil && m.apart {
+		if err == nil && m.copies {
 			done.Moved = append(done.Moved, *m.mv)
 		}
-		if try > 1 || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
+		if apart || !errors.Is(err, syscall.EXDEV) {
 			return done, err
 		}
 	}
@@ -55,11 +54,11 @@ func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
 
 // moving is one move that is being planned.
 type moving struct {
-	d     *Planner
-	a     MoveArgs
-	mv    *Move
-	apart bool // no rename leads there
-	each  bool // nor to the trash
+	d      *Planner
+	a      MoveArgs
+	mv     *Move
+	apart  bool // a directory can't be renamed at all: it is deleted one by one
+	copies bool // no rename leads there
 }
 
 // plan says how all that is at From comes to To.
@@ -85,7 +84,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	if err := d.judgeInside(ctx, mv); err != nil {
 		return nil, err
 	}
-	if m.apart {
+	if m.copies {
 		return m.copied(ctx, p)
 	}
 	var err error
@@ -107,62 +106,6 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	p.Steps = append(p.Steps, mv.step())
 	p.sort()
 	return &p, nil
-}
-
-// known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
-// the session has seen of it, has a hash.
-func (d *Planner) known(at *guardfs.Entry, r Rules) error {
-	o := at.Object()
-	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
-	if o.Info.Kind != guardfs.KindFile {
-		return nil
-	}
-	if err := d.c.changeable(t); err != nil {
-		return err
-	}
-	seen := false
-	if d.c.ledger != nil {
-		s, ok, err := d.c.ledger.Look(d.c.key(), o.Info.ID.String(), o.True)
-		if err != nil {
-			return &hostError{"looking up what was read", err}
-		}
-		seen = ok && s.Hash != ""
-	}
-	var err error
-	switch {
-	case !seen && r.Hash == "":
-	case o.Info.Size <= d.c.cfg.Checkpoint.MaxFileBytes:
-		t.Before, err = at.Load(maxLoad) // to show what changed
-	default:
-		t.Before, err = at.Sum()
-	}
-	if err == nil && t.Before.Hash != "" {
-		_, _, err = d.overlay(t, t.Before)
-	}
-	if err == nil {
-		t.Known, err = d.c.know(t)
-	}
-	if err != nil {
-		return err
-	}
-	return d.c.fresh(t)
-}
-
-// judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
-func (d *Planner) judgeInside(ctx context.Context, mv *Move) (err error) {
-	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
-		return nil
-	}
-	var denied error
-	mv.in, err = d.c.walkForDelete(ctx, mv.Path, true, func(name string) {
-		if to := mv.newName(name); denied == nil {
-			denied = d.c.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
-		}
-	})
-	if NotEmpty.In(err) { // something in it must not be named
-		return Refuse(Hidden, mv.Path, 1)
-	}
-	return cmp.Or(err, denied)
 }
 
 // open looks at both names, by handle; policy first.
@@ -206,21 +149,20 @@ func (m *moving) open() (err error) {
 	}
 	mv.over = there != guardfs.KindAbsent
 	same, err := mv.place.SameMount(near)
-	m.apart = m.apart || !same
+	m.copies = m.copies || !same
 	return err
 }
 
 // copied plans a move by contents: all is made anew at To, and From is deleted.
 func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	d, mv := m.d, m.mv
-	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true}, m.each)
+	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true}, m.apart)
 	if err != nil {
 		return nil, err
 	}
 	p.Steps = append(p.Steps, gone.Steps...)
-	b := &copying{d: d, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}, exact: true,
-		a: CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules}}
-	b.a.Rules.Hash = ""
+	b := newCopying(d, CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules})
+	b.exact, b.a.Rules.Hash = true, ""
 	if mv.info.Kind == guardfs.KindSymlink {
 		was, err := mv.place.Load(maxLoad)
 		if err == nil {
@@ -236,121 +178,7 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 		return nil, err
 	}
 	defer h.Close() //nolint:errcheck // nothing was written through it
-	if b.a.Recursive {
-		return b.tree(ctx, h, p)
-	}
-	f, err := h.Open()
-	if err != nil {
-		return nil, err
-	}
-	i := copied{to: m.a.To, of: mv.Path, mode: f.Info().Mode}
-	if err = b.read(mv.Path, f, &i); err == nil {
-		err = b.put(i)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d.plan(p)
-}
-
-// newName gives the name that a path at or below From has then.
-func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
-
-// refilled says that a directory that is to move holds other things by now.
-func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
-	var now contents
-	switch {
-	case mv.info.Kind != guardfs.KindDir:
-	case mv.Back:
-		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
-	default:
-		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
-	}
-	return now.names != mv.in.names, err
-}
-
-// touched says that somebody wrote to the file that is to move, which is now as info says.
-func (mv *Move) touched(now guardfs.Info) bool {
-	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
-}
-
-// lookIntoHeld is asPlanned. Tests replace it to see what happens without.
-var lookIntoHeld = (*Engine).asPlanned
-
-// asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
-// made of: that was judged under the name that it gets, and shown to the approver.
-func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
-	if mv.info.Kind != guardfs.KindDir {
-		if mv.To == "" {
-			return nil
-		}
-		at, err := e.trash.EntryLink(name)
-		if err != nil {
-			return err
-		}
-		defer at.Close() //nolint:errcheck // nothing was written through it
-		if mv.touched(at.Object().Info) {
-			return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
-		}
-		return nil
-	}
-	names, err := e.lookInto(ctx, mv, name, nil)
-	if err == nil && names != mv.in.names {
-		err = &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
-	}
-	return err
-}
-
-// lookInto hands over, unless use is nil, the names in a tree that has a name of ours, as they are
-// called where it belongs. names is a digest of them.
-func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
-	use func(name string, k guardfs.Kind)) (names string, err error) {
-	h, err := e.trash.Resolve(name, guardfs.Walk)
-	if err != nil {
-		return "", err
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	top, err := h.Dir()
-	if err != nil {
-		return "", err
-	}
-	defer top.Close() //nolint:errcheck // nothing was written through it
-	if top.Info().ID != mv.info.ID {
-		return "", &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
-	}
-	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.DirEntry, _ int) error {
-		for _, entry := range entries {
-			if use != nil {
-				use(mv.Path+d.True()[len(name):]+"/"+entry.Name, entry.Kind)
-			}
-		}
-		return nil
-	})
-}
-
-// Size is how large the file is that was moved, or the text of the link.
-func (mv *Move) Size() int64 { return mv.info.Size }
-
-// rememberMoved has the session know under the new names what it knew under the old ones.
-func (c *Call) rememberMoved(mv *Move) error {
-	all, err := c.ledger.Latest(c.key(), math.MaxInt)
-	for _, s := range all {
-		top := s.Path == mv.Path
-		if !top && !below(s.Path, mv.Path) {
-			continue
-		}
-		err = errors.Join(err, c.ledger.Forget(c.key(), s.Path))
-		s.Path = mv.newName(s.Path)
-		o, _, lerr := c.fs.Lstat(s.Path)
-		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
-			continue
-		}
-		if s.ID = o.Info.ID.String(); s.Hash == "" {
-			s.Stamp = stamp(o.Info, "")
-		}
-		err = errors.Join(err, c.ledger.Saw(c.key(), s))
-	}
-	return err
+	return b.all(ctx, h, p)
 }
 
 // CopyArgs say what is copied.
@@ -369,7 +197,7 @@ const (
 )
 
 // Copy makes a file or a tree at To that is as the one at From: contents, links as links, and the
-// permission bits as far as the umask lets a new file have them. What is at From is only read: it
+// permission bits as far as the umask lets a new file have them. From is only read: it
 // need not have been read before, and may be read-only. A link at From is followed. A tree with an
 // entry that policy hides is not copied: a part of it would pass for the whole.
 func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
@@ -387,23 +215,7 @@ func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
 			Summary: "copy " + edit.ShownPath(from.True), Source: from.True,
 			DryRun: a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindCopy},
 		}
-		b := &copying{d: d, a: a, dirs: map[string]fs.FileMode{}}
-		b.meta = map[fs.FileMode]*guardfs.Metadata{}
-		if from.Info.Kind == guardfs.KindDir && a.Recursive {
-			return b.tree(ctx, h, p)
-		}
-		f, err := h.Open()
-		if err != nil {
-			return nil, err
-		}
-		i := copied{to: a.To, mode: f.Info().Mode}
-		if err = b.read(from.True, f, &i); err != nil {
-			return nil, err
-		}
-		if err := b.put(i); err != nil {
-			return nil, err
-		}
-		return d.plan(p)
+		return newCopying(d, a).all(ctx, h, p)
 	})
 }
 
@@ -417,6 +229,29 @@ type copying struct {
 	files []copied
 	dirs  map[string]fs.FileMode // to be made
 	exact bool                   // owner, times and all else come along
+}
+
+func newCopying(d *Planner, a CopyArgs) *copying {
+	return &copying{d: d, a: a, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}}
+}
+
+// all plans the copy of what h is.
+func (b *copying) all(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, error) {
+	if h.Object().Info.Kind == guardfs.KindDir && b.a.Recursive {
+		return b.tree(ctx, h, p)
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	i := copied{to: b.a.To, of: h.Object().True, mode: f.Info().Mode}
+	if err = b.read(i.of, f, &i); err == nil {
+		err = b.put(i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.d.plan(p)
 }
 
 // copied is one file or link of a copy.
@@ -536,7 +371,7 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 	return nil
 }
 
-// read reads all of f, and closes it, or what a client holds that is not saved. What is too large for the
+// read reads all of f, and closes it, or what a client holds that is not saved. A content that is too large for the
 // store, or for memory, is only noted: it is copied when the plan is carried out.
 func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 	defer f.Close() //nolint:errcheck // nothing was written through it

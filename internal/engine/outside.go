@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"sync"
 	"syscall"
@@ -173,4 +174,83 @@ func movedAbove(ctx context.Context, db *checkpoint.DB, name string) (bool, erro
 	page, err := db.List(ctx, checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
 	return len(page.Checkpoints) > 0 && page.Checkpoints[0].Outcome != checkpoint.Aborted &&
 		!slices.ContainsFunc(page.Checkpoints[0].Changes, func(c checkpoint.Recorded) bool { return c.Path == name }), err
+}
+
+// Once a session has changed something in a directory that is not open to all, the mode of
+// that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
+// it anew for all to see.
+//
+// This holds for directories below the workspace root. Where none is set, it holds for the one with
+// the file. The record has the kind of a read, so no rewind and no undo covers it.
+
+// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
+// so an error is only logged.
+func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
+	if !c.cfg.CheckpointBeforeMutation {
+		return
+	}
+	if err := c.storeDirs(ctx, paths); err != nil {
+		c.logger.Warn("the modes of directories could not be kept", "err", err)
+	}
+}
+
+func (c *Call) storeDirs(ctx context.Context, paths []string) error {
+	var closed []string
+	o := &c.outside
+	for _, p := range paths {
+		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
+			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+				root == "" && dir != path.Dir(p) {
+				break // what holds all the work is not removed and brought back
+			}
+			o.mu.Lock()
+			done := o.dirs[dir]
+			if !done {
+				if o.dirs == nil || len(o.dirs) > maxLooks {
+					o.dirs = map[string]bool{}
+				}
+				o.dirs[dir] = true
+			}
+			o.mu.Unlock()
+			if done { // and so are those above
+				break
+			}
+			place, err := c.fs.Entry(dir)
+			if err != nil {
+				break // policy lets nobody make directories from here up
+			}
+			i := place.Object().Info
+			place.Close()
+			if i.Kind == guardfs.KindDir && i.Mode.Perm()&0o055 != 0o055 {
+				closed = append(closed, dir)
+			}
+		}
+	}
+	if closed == nil {
+		return nil
+	}
+	db, err := c.checkpoints.open()
+	if err != nil {
+		return err
+	}
+	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn, Time: c.now()}
+	for _, dir := range closed {
+		now, err := c.dirState(dir)
+		if err != nil {
+			return err
+		}
+		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		op.Changes = append(op.Changes,
+			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
+	}
+	if op.Changes != nil {
+		_, err = db.Save(ctx, op)
+	}
+	return err
 }

@@ -53,6 +53,9 @@ type Rules struct {
 	above int64 // a file of more bytes is not read; 0: all are
 }
 
+// A PlanFunc computes a plan from what is there. It changes nothing, and is called again when that changed meanwhile.
+type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
+
 // A Planner is where a plan is made. Each look goes by handle and through the policy. All looks are
 // made again once the paths of the plan are locked.
 type Planner struct {
@@ -62,8 +65,6 @@ type Planner struct {
 	// by a path in each directory that gets something new: the topmost directory that is missing
 	tops  map[string]string
 	drops []string // directories that go
-	// where a directory gives way to a file or link, or takes the place of one
-	swaps []string
 
 	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
 	held func(path string) (text []byte, held bool, err error) // by the client
@@ -76,10 +77,11 @@ func (d *Planner) Load(path string, r Rules) (*Target, error) {
 	n := len(d.files)
 	d.files = append(d.files, t)
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
-	place, err := d.openEntry(path, r.Link)
-	if d.nowhere(path, err) {
-		return t, cmp.Or(d.notHeld(path), d.c.fresh(t))
+	open := d.c.fs.Entry
+	if r.Link {
+		open = d.c.fs.EntryLink
 	}
+	place, err := open(path)
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
@@ -142,13 +144,8 @@ func (d *Planner) plan(p Plan) (*Plan, error) {
 			return nil, err
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
-		if t.fileReplacesDir() {
-			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
-			p.Steps = append(p.Steps, gone)
-			s.Before = State{}
-		}
 		p.Steps = append(p.Steps, s)
-		if t.place == nil && d.swapOver(t.True) == nil {
+		if t.place == nil {
 			above, err := d.above(t.Path, t.True)
 			if err != nil {
 				return nil, err
@@ -200,7 +197,7 @@ func (d *Planner) above(spelled, name string) (steps []Step, err error) {
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
 func (d *Planner) rmdir(name string) (Step, error) {
-	s := Step{Path: name, Action: Rmdir, Optional: true}
+	s := Step{Path: name, Action: Rmdir}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
 	place, err := d.c.fs.EntryLink(name)
@@ -231,7 +228,7 @@ func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 // makePlan has a plan made of what is there now.
 func (d *Planner) makePlan(ctx context.Context, make PlanFunc) (*Plan, error) {
 	d.close()
-	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
+	d.files, d.moves, d.drops, d.c.Trace.Paths = nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err == nil {
@@ -279,38 +276,31 @@ func (p *Plan) check() error {
 	return nil
 }
 
+// kinds are, by action, what may be at the path of a step before it, and what is there after it.
+var kinds = map[Action]struct {
+	before []checkpoint.Kind
+	after  checkpoint.Kind
+}{
+	Put:       {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.File},
+	Append:    {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
+	Overwrite: {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
+	Link:      {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.Symlink},
+	Remove:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink}, checkpoint.Absent},
+	Mkdir:     {[]checkpoint.Kind{checkpoint.Absent}, checkpoint.Dir},
+	Rmdir:     {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Absent},
+	Rename:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Dir}, checkpoint.Absent},
+}
+
 // against says why a step is not possible after those that were played; "" when it is.
 func (s *Step) against(p played) string {
-	const (
-		file, link, dir, none = checkpoint.File, checkpoint.Symlink, checkpoint.Dir, checkpoint.Absent
-	)
 	before, after := kind(s.Before), kind(s.After)
-	var from, to []checkpoint.Kind
-	switch s.Action {
-	case Put:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
-	case Append, Overwrite:
-		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
-	case Link:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
-	case Remove:
-		from, to = []checkpoint.Kind{file, link}, []checkpoint.Kind{none}
-	case Mkdir:
-		from, to = []checkpoint.Kind{none}, []checkpoint.Kind{dir}
-	case Rmdir:
-		from, to = []checkpoint.Kind{dir}, []checkpoint.Kind{none}
-	case Rename:
-		from, to = []checkpoint.Kind{file, link, dir}, []checkpoint.Kind{none}
-	}
 	switch {
-	case !slices.Contains(from, before):
+	case !slices.Contains(kinds[s.Action].before, before):
 		return fmt.Sprintf("it does not go with a %s before", before)
-	case !slices.Contains(to, after):
+	case kinds[s.Action].after != after:
 		return fmt.Sprintf("it does not make a %s", after)
 	case s.Action != Rename && s.To != "":
 		return "only a rename leads elsewhere"
-	case s.Optional && s.Action != Rmdir:
-		return "only a directory that goes may stay"
 	case s.Path == s.To || below(s.To, s.Path):
 		return "it can't go into itself"
 	}
@@ -318,7 +308,7 @@ func (s *Step) against(p played) string {
 		return fmt.Sprintf("the plan leaves a %s there before", now)
 	}
 	if s.Action == Rename && s.To != "" {
-		if now, known := p.is[s.To]; known && now != none {
+		if now, known := p.is[s.To]; known && now != checkpoint.Absent {
 			return fmt.Sprintf("the plan leaves a %s at %s before", now, s.To)
 		}
 	}
@@ -330,12 +320,12 @@ func (s *Step) against(p played) string {
 			continue
 		}
 		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
-			if now, known := p.is[d]; known && now != dir {
+			if now, known := p.is[d]; known && now != checkpoint.Dir {
 				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
 			}
 		}
 	}
-	if !s.Optional && p.holds[s.Path] > 0 {
+	if s.Action != Rmdir && p.holds[s.Path] > 0 {
 		return "the plan leaves something in it"
 	}
 	return ""
@@ -399,10 +389,36 @@ func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
+// so is a file in its place.
+func (c *Call) stateOf(path string) (checkpoint.State, error) {
+	place, err := c.fs.EntryLink(path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
+		errors.Is(err, syscall.ENOTDIR) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil
+	}
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	defer place.Close()
+	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
+		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
+	}
+	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad ||
+		i.Kind == guardfs.KindOther {
+		return moveState(i), nil
+	}
+	b, err := place.Load(maxLoad)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	return state(b), nil
+}
+
 // Action is the kind of change that a step makes at its path.
 type Action string
 
-// The actions. A directory that is removed is empty by then, or is renamed.
+// The actions. A directory is removed if it is empty then; one that is in use stays, and is told.
 const (
 	Put    Action = "put"    // a file, new or in the place of a file or link
 	Link   Action = "link"   // a symbolic link, likewise
@@ -422,6 +438,21 @@ type State struct {
 	Changed time.Time        // of what was not read: its change time
 }
 
+// state is what was there before, as the store keeps it.
+func state(b *guardfs.Before) checkpoint.State {
+	if !b.Exists {
+		return checkpoint.State{Kind: checkpoint.Absent}
+	}
+	s := checkpoint.State{
+		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
+		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
+	}
+	if b.Info.Kind == guardfs.KindSymlink {
+		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
+	}
+	return s
+}
+
 // A Step is one path and what becomes of it.
 type Step struct {
 	Path   string // canonical
@@ -431,16 +462,14 @@ type Step struct {
 	After  State  // what will be there; its ID is known once it is made ready
 	// Exact: the metadata of After holds. Otherwise it is that of what is there, or what the system
 	// gives to something new; of a directory, its mode less the umask.
-	Exact    bool
-	Optional bool // of Rmdir: a directory that is in use by then stays, and is told
+	Exact bool
 
 	file *Target // of Put, Link and Remove: where it is, and contents
 	move *Move   // of Rename
 }
 
 // A Plan lists the steps of one call, in this order: removals, the deepest first; directories, the
-// topmost first; renames that bring something; files and links. So a path may occur twice: that is
-// how a file takes the place of a directory.
+// topmost first; renames that bring something; files and links.
 type Plan struct {
 	Steps   []Step
 	Summary string        // one line for the person who approves
@@ -450,8 +479,6 @@ type Plan struct {
 
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
-
-	Left []Blocked // paths that it leaves alone, and why
 
 	locks []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
@@ -463,6 +490,16 @@ type PlanError struct {
 }
 
 func (e *PlanError) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Path, e.Why) }
+
+// moving lists the trees of a plan that go to the trash as a whole, or come back.
+func (p *Plan) moving() (out []*Move) {
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			out = append(out, mv)
+		}
+	}
+	return out
+}
 
 // Digest gives the digest that an approval is bound to: two plans of one call with the same digest do the same.
 // A file that is there counts by its content alone, so that a touch makes nothing stale.
@@ -498,7 +535,7 @@ func (s *Step) sum() []byte {
 	for _, f := range []string{
 		string(s.Action), s.Path, s.To, string(s.Before.Kind), s.Before.Hash, s.Before.Target, was,
 		string(a.Kind), a.Hash, a.Tail, a.Target, a.Mode.String(),
-		fmt.Sprint(a.UID, a.GID, a.ModTime.UnixNano(), s.Exact, s.Optional),
+		fmt.Sprint(a.UID, a.GID, a.ModTime.UnixNano(), s.Exact),
 	} {
 		field(h, f)
 	}
@@ -552,7 +589,7 @@ func (p *Plan) Paths() []string {
 
 // keys are the lock keys of all that is changed. Every path is locked by its name: while somebody
 // makes or removes the directory it lies in, others see it there, or see nothing, and their plans
-// lock nothing else in common. What is there is locked by its place too, for its other spellings. A
+// lock nothing else in common. An object that is there is locked by its place too, for its other spellings. A
 // tree that gets another name is locked with all that is below both names.
 func (p *Plan) keys() []string {
 	if p.locks == nil {
@@ -708,24 +745,23 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
-// step gives the step for a target that changes. A file or link goes where a directory takes its
-// place.
+// step gives the step for a target that changes.
 func (t *Target) step() Step {
-	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
-		After: State{State: t.announced()}, file: t}
-	if t.After.Tail || t.After.add > 0 {
-		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
-		return s
-	}
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, file: t}
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		s.Action = Put
+		s.Action, s.After.Kind, s.After.Hash = Put, checkpoint.File, t.After.Hash
 	case guardfs.KindSymlink:
-		s.Action = Link
+		s.Action, s.After.Kind, s.After.Target = Link, checkpoint.Symlink, t.After.Target
 	default:
-		s.Action, s.After = Remove, State{}
+		s.Action = Remove
 	}
-	if m := t.After.Meta; m != nil && s.Action == Put {
+	if t.After.Tail {
+		s.After.Tail, s.After.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
+	}
+	if t.After.Tail || t.After.add > 0 {
+		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
+	} else if m := t.After.Meta; m != nil && s.Action == Put {
 		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode,
 			m.UID, m.GID, m.ModTime, m.Xattrs
 	}
@@ -772,10 +808,9 @@ type Target struct {
 
 // After is the state that a target gets.
 type After struct {
-	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
-	Kind    guardfs.Kind
-	Content []byte // of a file
-	Hash    string // of Content; filled by the chain, but for a tail
+	Kind    guardfs.Kind // KindFile, KindAbsent (removed) or KindSymlink
+	Content []byte       // of a file
+	Hash    string       // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
 	add    int    // the last bytes of Content: they go to the end of what is there, in place
@@ -814,8 +849,32 @@ func (t *Target) Unchanged() bool {
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink &&
 			string(t.Before.Content) == t.After.Target
 	}
-	// The tools do not make this kind, so they leave it alone.
-	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
+	return false
+}
+
+// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
+func (t *Target) encoding(asked string) string {
+	if t.Unsaved() {
+		return "utf-8"
+	}
+	return asked
+}
+
+// leaveAsIs leaves the target as it is.
+func (t *Target) leaveAsIs() {
+	b := t.Before
+	if !b.Exists {
+		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	if t.large() {
+		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
+		return
+	}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
+	if b.Info.Kind == guardfs.KindSymlink {
+		t.After.Content, t.After.Target = nil, string(b.Content)
+	}
 }
 
 // Done is the result of a change.
@@ -904,18 +963,32 @@ func (c *Call) know(t *Target) (Knowledge, error) {
 	if c.ledger == nil || t.none() {
 		return Knowledge{Tracked: c.ledger != nil}, nil
 	}
-	s, ok, err := c.ledger.Look(c.key(), b.Info.ID.String(), t.True)
-	if err != nil {
-		return Knowledge{}, &hostError{"looking up what was read", err}
-	}
-	if !ok {
-		return Knowledge{Tracked: true}, nil
+	s, ok, err := c.seen(t)
+	if err != nil || !ok {
+		return Knowledge{Tracked: true}, err
 	}
 	same := s.Hash == b.Hash || s.Hash == t.twin
 	if s.Hash == "" {
 		same = s.Stamp == stamp(b.Info, "")
 	}
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
+}
+
+// seen looks up what the session has read of a file that is there.
+func (c *Call) seen(t *Target) (s session.Seen, ok bool, err error) {
+	if c.ledger == nil {
+		return s, false, nil
+	}
+	if s, ok, err = c.ledger.Look(c.key(), t.Before.Info.ID.String(), t.True); err != nil {
+		err = &hostError{"looking up what was read", err}
+	}
+	return s, ok, err
+}
+
+// seenByHash says that only its hash tells whether a file is what the session has read.
+func (c *Call) seenByHash(t *Target) (bool, error) {
+	s, ok, err := c.seen(t)
+	return ok && s.Hash != "", err
 }
 
 // fresh refuses what the session must not change blindly (docs/internals/rulings.md, must
@@ -944,6 +1017,46 @@ func (e *Engine) fresh(t *Target) error {
 	return nil
 }
 
+// Hunks is the change of a target as a patch, of its text in UTF-8.
+func Hunks(t *Target) []diff.Hunk {
+	if t.After.Hunks == nil && t.After.From == nil {
+		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
+	}
+	return t.After.Hunks
+}
+
+// ends says whether a target is there before and after its change.
+func ends(t *Target) diff.Ends {
+	return diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
+}
+
+// modified tells what changed since the session read the target, as far as
+// the old content is still known.
+func (e *Engine) modified(t *Target) HashFacts {
+	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
+	if old, ok := e.ledger.Content(f.Was); ok {
+		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
+			diff.Patch(text(old), text(t.Before.Content)))
+	}
+	return f
+}
+
+// lastSeen is the content of the target that the session saw last, nil when
+// it is not known any more.
+func (e *Engine) lastSeen(t *Target) []byte {
+	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
+		return nil
+	}
+	old, _ := e.ledger.Content(t.Known.Seen.Hash)
+	return old
+}
+
+// Modified is the refusal of a Next that found that a stale file can't be changed safely.
+func (e *Engine) Modified(t *Target) error { return Refuse(Modified, t.True, e.modified(t)) }
+
+// Meanwhile is a diff of what changed since the session read the target, for a Next that can go on.
+func (e *Engine) Meanwhile(t *Target) string { return e.modified(t).Diff }
+
 // A From is where the content of a file comes from that is not held in memory: the first bytes of
 // another file, which has to stay as it was when it was looked at.
 type From struct {
@@ -966,73 +1079,8 @@ func (a *After) size() int64 {
 	return int64(len(a.Content))
 }
 
-// A restore may put a file or link in the place of a directory, which gives way, or a directory in
-// the place of a file or link.
-//
-// Such a plan may also put something below the new directory. Nothing can be
-// there as long as the file is. So a desk notes such places in advance.
-
-// swapAbove is the path of those that trade that p is below; "" for none.
-func (d *Planner) swapAbove(p string) string {
-	for _, s := range d.swaps {
-		if below(p, s) {
-			return s
-		}
-	}
-	return ""
-}
-
-// swapOver is the target above p whose place a directory takes; nil for none.
-func (d *Planner) swapOver(p string) *Target {
-	s := d.swapAbove(p)
-	if s == "" {
-		return nil
-	}
-	for _, t := range d.files {
-		if t.True == s && t.dirReplacesFile() {
-			return t
-		}
-	}
-	return nil
-}
-
-// inside says that p is in a directory that gives way to a file or link.
-func (d *Planner) inside(p string) bool {
-	s := d.swapAbove(p)
-	return s != "" &&
-		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.fileReplacesDir() })
-}
-
-// nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
-// the same change. Policy has spoken already.
-func (d *Planner) nowhere(p string, err error) bool {
-	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
-}
-
-// openEntry opens the entry of p; link says that a link there is meant itself. A link that becomes a
-// directory in the same change is not followed: below it there is nothing as yet, as below a file
-// (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
-func (d *Planner) openEntry(p string, link bool) (*guardfs.Entry, error) {
-	open := d.c.fs.Entry
-	if link {
-		open = d.c.fs.EntryLink
-	}
-	place, err := open(p)
-	top := d.swapAbove(p)
-	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.c.isLink(top) {
-		return place, err
-	}
-	if err == nil {
-		place.Close()
-	}
-	if err := d.c.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
-		return nil, err
-	}
-	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
-}
-
-// look reads what is there, or what of it changed since; a directory only where one gives way. What
-// a client holds comes in the place of a file; disk is that then.
+// look reads what is there, or what of it changed since. The text that a client holds comes in the place of a file; disk
+// is the file then.
 func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {
@@ -1044,47 +1092,10 @@ func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	} else {
 		b, err = t.place.Reload(was, maxLoad)
 	}
-	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) &&
-		t.place.Object().Info.Kind == guardfs.KindDir {
-		b, err = dirBefore(t.place)
-		return b, nil, err
-	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return d.overlay(t, b)
-}
-
-// dirBefore is the directory at a place as what was there before.
-func dirBefore(p *guardfs.Entry) (*guardfs.Before, error) {
-	meta, err := p.DirMetadata()
-	if err != nil {
-		return nil, err
-	}
-	i := p.Object().Info
-	meta.ModTime = i.ModTime
-	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
-}
-
-// fileReplacesDir says that a directory is there, and a file or link takes its place.
-func (t *Target) fileReplacesDir() bool {
-	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
-		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
-}
-
-// dirReplacesFile says that a file or link is there, and a directory takes its place.
-func (t *Target) dirReplacesFile() bool {
-	return t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind == guardfs.KindDir
-}
-
-// isLink says that a link is at that very path.
-func (c *Call) isLink(p string) bool {
-	place, err := c.fs.EntryLink(p)
-	if err != nil {
-		return false
-	}
-	defer place.Close()
-	return place.Object().True == p && place.Object().Info.Kind == guardfs.KindSymlink
 }
 
 const (
@@ -1179,83 +1190,4 @@ func slashed(names []string) []string {
 		out[i] = path.Clean(filepath.ToSlash(name))
 	}
 	return out
-}
-
-// Once a session has changed something in a directory that is not open to all, the mode of
-// that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
-// it anew for all to see.
-//
-// This holds for directories below the workspace root. Where none is set, it holds for the one with
-// the file. The record has the kind of a read, so no rewind and no undo covers it.
-
-// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
-// so an error is only logged.
-func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
-	if !c.cfg.CheckpointBeforeMutation {
-		return
-	}
-	if err := c.storeDirs(ctx, paths); err != nil {
-		c.logger.Warn("the modes of directories could not be kept", "err", err)
-	}
-}
-
-func (c *Call) storeDirs(ctx context.Context, paths []string) error {
-	var closed []string
-	o := &c.outside
-	for _, p := range paths {
-		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
-			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
-				root == "" && dir != path.Dir(p) {
-				break // what holds all the work is not removed and brought back
-			}
-			o.mu.Lock()
-			done := o.dirs[dir]
-			if !done {
-				if o.dirs == nil || len(o.dirs) > maxLooks {
-					o.dirs = map[string]bool{}
-				}
-				o.dirs[dir] = true
-			}
-			o.mu.Unlock()
-			if done { // and so are those above
-				break
-			}
-			place, err := c.fs.Entry(dir)
-			if err != nil {
-				break // policy lets nobody make directories from here up
-			}
-			i := place.Object().Info
-			place.Close()
-			if i.Kind == guardfs.KindDir && i.Mode.Perm()&0o055 != 0o055 {
-				closed = append(closed, dir)
-			}
-		}
-	}
-	if closed == nil {
-		return nil
-	}
-	db, err := c.checkpoints.open()
-	if err != nil {
-		return err
-	}
-	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
-		Turn: c.Turn, Time: c.now()}
-	for _, dir := range closed {
-		now, err := c.dirState(dir)
-		if err != nil {
-			return err
-		}
-		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		op.Changes = append(op.Changes,
-			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
-	}
-	if op.Changes != nil {
-		_, err = db.Save(ctx, op)
-	}
-	return err
 }

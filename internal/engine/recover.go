@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -174,7 +171,7 @@ func (c *Call) recover(ctx context.Context, until time.Time) error {
 		if c.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
 			c.left.Store(true) // the worker has died again: the next call has another one
 		} else if err != nil {
-			c.unrecovered.log(c.logger, o.key(), err)
+			c.logUnrecovered(o.key(), err)
 		}
 	}
 	return nil
@@ -213,7 +210,7 @@ func (e *Engine) openOps(ctx context.Context) (open []openOp, err error) {
 		known[row.Tag] = true
 		o := openOp{tag: row.Tag, id: row.ID, made: row.Made, db: db}
 		if err := json.Unmarshal(row.Steps, &o.steps); err != nil {
-			e.unrecovered.log(e.logger, row.ID, fmt.Errorf("what its row says of its steps can't be read: %w", err))
+			e.logUnrecovered(row.ID, fmt.Errorf("what its row says of its steps can't be read: %w", err))
 			continue
 		}
 		open = append(open, o)
@@ -257,9 +254,6 @@ func (e *Engine) underway(tag string) bool {
 	rows, err := db.Open(context.Background())
 	return err == nil && slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.Tag == tag })
 }
-
-// opKey is the lock of an operation: who holds it is alive.
-var opKey = func(tag string) string { return "op:" + tag }
 
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {
@@ -406,13 +400,13 @@ func (c *Call) reaches(paths []string) error {
 	return nil
 }
 
-// lockAll locks all paths of an operation that can be reached, whatever is there by now, with the keys that a change of them would take,
-// and the operation itself. It waits for others until then, but always a moment.
+// lockAll locks all paths of an operation, with the keys that a change of them would take, and the operation itself. It waits for others
+// until then, but always a moment.
 func (c *Call) lockAll(ctx context.Context, p *rollback, paths []string, until time.Time) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
 	keys := c.recoveryKeys(p, paths)
 	for range rounds {
-		unlock, err := c.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
+		unlock, err := c.lockFor(ctx, "recovery", keys, max(time.Until(until), lockTry))
 		if err != nil {
 			return nil, err
 		}
@@ -425,57 +419,28 @@ func (c *Call) lockAll(ctx context.Context, p *rollback, paths []string, until t
 	return nil, &guardfs.ConflictError{Path: paths[0], Why: guardfs.DirInTurns}
 }
 
-// recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place, and of each name where nothing may be.
-func (c *Call) recoveryKeys(p *rollback, paths []string) map[string]bool {
-	keys, dirs := map[string]bool{opKey(p.tag): true}, map[string]bool{}
+// recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each name, of what is there, and of the directories above.
+func (c *Call) recoveryKeys(p *rollback, paths []string) []string {
+	keys, dirs := []string{opKey(p.tag)}, map[string]bool{}
 	for i := range p.steps {
 		for _, name := range []string{p.steps[i].Path, p.steps[i].To} {
 			if p.steps[i].Do == Rename && !inTrash(name) {
-				keys[guardfs.TreeKey(name)] = true
+				keys = append(keys, guardfs.TreeKey(name))
 			}
 		}
 	}
 	for _, name := range paths {
 		above(name, dirs)
-		if place, err := c.fs.EntryLink(name); err == nil {
-			keys[place.LockKey()] = true
-			place.Close()
+		keys = append(keys, guardfs.NameKey(name))
+		if place, err := c.fs.EntryLink(name); err == nil { // any error is met again by the recovery
+			keys = append(keys, place.LockKey())
+			place.Close() //nolint:errcheck // nothing was written through it
 		}
-		c.eachName(name, func(name string) bool {
-			key := guardfs.NameKey(name)
-			more := !keys[key]
-			keys[key] = true
-			return more
-		})
 	}
 	for dir := range dirs {
-		keys[guardfs.Shared(guardfs.TreeKey(dir))] = true
+		keys = append(keys, guardfs.Shared(guardfs.TreeKey(dir)))
 	}
 	return keys
-}
-
-// eachName hands over the canonical path, then those of the missing directories above it, until add
-// returns false.
-func (c *Call) eachName(p string, add func(name string) (more bool)) {
-	place, err := c.fs.EntryLink(p)
-	if err == nil {
-		defer place.Close()
-		add(place.Object().True)
-	}
-	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-		more := func(name string) bool { return name != gone.Missing && len(name) > len(gone.Missing) }
-		for name := gone.True; add(name) && more(name); name = path.Dir(name) {
-		}
-	} // any other error is met again by the change itself, which says it
-}
-
-func subset(a, b map[string]bool) bool {
-	for k := range a {
-		if !b[k] {
-			return false
-		}
-	}
-	return true
 }
 
 // made says of a change that its last rename makes that it was made.
@@ -504,11 +469,6 @@ func (p *rollback) made() (bool, error) {
 	out := at.displaced()
 	if is, _, err := s.Before.is(out); err != nil || out != nil && !is {
 		return false, err
-	}
-	if out != nil && s.Do == Rmdir {
-		if empty, err := out.Empty(); err != nil || !empty {
-			return false, err
-		}
 	}
 	if s.After.ID == "" {
 		return true, nil
@@ -1042,48 +1002,28 @@ func (p *rollback) settleTrash(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unrecovered are the interrupted operations that this process could not take back. Another process
-// may. No call waits for them here.
-type unrecovered struct {
-	mu     sync.Mutex
-	ids    map[checkpoint.ID]bool
-	locked map[checkpoint.ID]bool // it was told that their paths are locked
-}
-
-// log warns of an operation, once. One whose paths are only locked does not count as unrecovered: a
-// call on those paths waits, or is refused.
-func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// logUnrecovered warns, once, of an operation that this process could not take back; another process may. No call waits for it here. One
+// whose paths are only locked does not count: a call on those paths waits, or is refused.
+func (e *Engine) logUnrecovered(id checkpoint.ID, err error) {
 	if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
-		if l.locked == nil {
-			l.locked = map[checkpoint.ID]bool{}
+		if _, told := e.waiting.LoadOrStore(id, true); !told {
+			e.logger.Warn("an interrupted change has to wait: its paths are locked", "id", id, "err", err)
 		}
-		if !l.locked[id] {
-			logger.Warn("an interrupted change has to wait: its paths are locked", "id", id, "err", err)
-		}
-		l.locked[id] = true
 		return
 	}
-	if l.ids[id] {
-		return
+	switch _, told := e.unrecovered.LoadOrStore(id, true); {
+	case told:
+	case errors.Is(err, errOutOfReach): // nothing to worry about: it may have ended, and that is about to be written
+		e.logger.Info("an interrupted change is left to a start that may reach all its paths", "id", id, "err", err)
+	default:
+		e.logger.Error("an interrupted change could not be taken back", "id", id, "err", err)
 	}
-	if l.ids == nil {
-		l.ids = map[checkpoint.ID]bool{}
-	}
-	l.ids[id] = true
-	if errors.Is(err, errOutOfReach) { // nothing to worry about: it may have ended, and that is about to be written
-		logger.Info("an interrupted change is left to a start that may reach all its paths",
-			"id", id, "err", err)
-		return
-	}
-	logger.Error("an interrupted change could not be taken back", "id", id, "err", err)
 }
 
-func (l *unrecovered) has(id checkpoint.ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ids[id]
+// leftAlone says that this process could not take back an operation.
+func (e *Engine) leftAlone(o *openOp) bool {
+	_, left := e.unrecovered.Load(o.key())
+	return left
 }
 
 // interruptedError: another change of these paths died half-way. It has been taken back, or is
@@ -1114,7 +1054,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 	}
 	var ours []string
 	for _, o := range open {
-		if o.made || e.unrecovered.has(o.key()) { // one that was made has left no more than temporary names
+		if o.made || e.leftAlone(&o) { // one that was made has left no more than temporary names
 			continue
 		}
 		if ours == nil {
@@ -1136,37 +1076,11 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	open, err := e.openOps(ctx)
 	for _, o := range open {
-		if slices.Contains(plan.Undoes, o.id) && !e.unrecovered.has(o.id) {
+		if slices.Contains(plan.Undoes, o.id) && !e.leftAlone(&o) {
 			return &interruptedError{Refuse(Unsettled, "", o.id), o}
 		}
 	}
 	return err
-}
-
-// stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
-// so is a file in its place.
-func (c *Call) stateOf(path string) (checkpoint.State, error) {
-	place, err := c.fs.EntryLink(path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
-		errors.Is(err, syscall.ENOTDIR) {
-		return checkpoint.State{Kind: checkpoint.Absent}, nil
-	}
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	defer place.Close()
-	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
-		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
-	}
-	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad ||
-		i.Kind == guardfs.KindOther {
-		return moveState(i), nil
-	}
-	b, err := place.Load(maxLoad)
-	if err != nil {
-		return checkpoint.State{}, err
-	}
-	return state(b), nil
 }
 
 // keptOnly lets us look at the names under which something is kept beside a file, and at nothing else.
@@ -1209,14 +1123,4 @@ func Kept(ctx context.Context, dataDir string, at Location, remove bool) ([]guar
 		return i.Kind != guardfs.KindAbsent
 	})
 	return kept, errors.Join(append(errs, err)...)
-}
-
-// inTrash says that a path is in a trash directory.
-func inTrash(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if guardfs.IsTrash(part) {
-			return true
-		}
-	}
-	return false
 }

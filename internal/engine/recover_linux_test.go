@@ -397,24 +397,6 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	})
 }
 
-// A call that began before the kill writes nothing into a directory that a change left in the place of a file: the file comes back first.
-func TestNothingGoesIntoHalfAnExchange(t *testing.T) {
-	for _, name := range []string{"file", "dir", "link"} {
-		x := grow(t, nil)
-		x.trade()
-		was := x.looks()
-		id := x.cut("rename", 15, func(y *tree) error { return rewind(y.Engine, "") })
-		if x.looks() == was {
-			t.Fatal("nothing is half made: the test tests nothing")
-		}
-		makes("new", name+"/new")(x)          //nolint:errcheck // it may be refused
-		os.Remove(x.ws + "/" + name + "/new") //nolint:errcheck // it may not be there
-		if now := x.looks(); now != was || x.outcome(id) != checkpoint.Aborted {
-			t.Errorf("%s: it is %q, and there is\n%s\nwas\n%s", name, x.outcome(id), now, was)
-		}
-	}
-}
-
 // A restore does not plan with a change of which it is not known whether it was made, because a process that stands still holds the locks of its paths, or another one
 // waits for them to find out: it is refused. One that is not about that change does not wait for it.
 func TestRestoreOfWhatIsNotSettled(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,6 +19,8 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/guard"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
@@ -215,7 +218,7 @@ func pathOf(err error) string {
 }
 
 // Reason is an error as facts, nil when it is no refusal: the host is broken, or closed. An error
-// that nobody knows is Unknown: who knows that the host is broken says so.
+// that nobody knows is Unknown: a room that knows that the host is broken says so.
 func Reason(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
@@ -239,6 +242,10 @@ func Reason(err error) *Refusal {
 // ErrHost marks trouble of our own: the host is broken, not the request. errors.Is finds it under
 // any wrapping.
 var ErrHost = errors.New("the host is broken")
+
+// ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
+// waited for its approver: it has changed nothing.
+var ErrClosed = errors.New("closed: no calls are taken any more")
 
 // A hostError is our own disk, log or store failing.
 type hostError struct {
@@ -325,7 +332,6 @@ var (
 	Withheld    = With[*hook.Error](CodePermissionDenied, "answer_withheld") // the call has ended
 
 	Conflicts    = With[[]Blocked](CodeConflict, "conflicts")
-	BothKinds    = With[[]Blocked](CodeConflict, "both_kinds") // to force does not help
 	NotStored    = With[Why](CodeUnsupported, "not_stored")
 	WouldLose    = own(CodeUnsupported, "would_lose") // what is there now can't be stored
 	NotInPlan    = With[PlanFacts](CodeBadRequest, "not_in_plan")
@@ -434,8 +440,130 @@ func (f PlanFacts) String() string {
 	return b.String()
 }
 
+// CodeFacts is why what runs code is not changed. Lifts: a yes would have done, and nobody was
+// there to give it; Why is what the approver said. Else the operator has it refused.
+type CodeFacts struct {
+	Lifts bool
+	Why   string
+}
+
+// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the
+// default.
+type LineFacts struct {
+	First, Last int
+	Encoding    string
+}
+
+// SizeFacts are the size that a file would have, and the largest that is allowed.
+type SizeFacts struct{ Size, Max int64 }
+
+// GuardFacts say why a change is most likely not meant.
+type GuardFacts struct {
+	guard.Finding
+	Edits bool // else a whole text
+}
+
+// CallFacts are the facts of a call that is one too many.
+type CallFacts struct {
+	Limit string        // the key of [tools.fs.limits]; "" where calls were left behind
+	Most  int           // what it is set to
+	Wait  time.Duration // after which the call would be taken; 0: not known
+}
+
+// String names the limit, for a sentence: "calls_per_second is 100".
+func (f CallFacts) String() string {
+	if f.Limit == "" {
+		return fmt.Sprintf("%d calls wait for a file system that does not answer", f.Most)
+	}
+	return fmt.Sprintf("%s is %d", f.Limit, f.Most)
+}
+
+// StuckFacts are the facts of NoAnswer.
+type StuckFacts struct{ Began bool } // a change may be half-way
+
+// String tells the fate of a change, for a sentence.
+func (f StuckFacts) String() string {
+	if f.Began {
+		return "cannot determine whether the change completes"
+	}
+	return "nothing was changed"
+}
+
 // CountFacts say how many paths a change may have, with the files that this process may open.
 type CountFacts struct {
 	Most int
 	Dirs bool // Most counts the directories that the paths are in
 }
+
+// A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
+// that was to go and stays.
+type Blocked struct {
+	Path string
+	Why  Why
+	Diff string // from what the store knows to what is there
+	Err  error  // of the removal; nil for one that was not tried
+}
+
+// A Why is the reason for a Blocked. The zero Why is none.
+type Why = rewind.Why
+
+// none is no reason: nothing is in the way.
+var none Why
+
+// Whys are all names that there are: a dialect has words for each.
+var Whys []string
+
+func newWhy(name string) Why { return known(Why{Name: name}) }
+
+func known(w Why) Why {
+	Whys = append(Whys, w.Name)
+	return w
+}
+
+// The reasons, and what their facts are.
+var (
+	ChangedOutside  = known(rewind.ChangedOutside)
+	ChangedByOthers = known(rewind.ChangedByOthers)
+	LastPurged      = known(rewind.LastPurged)  // its last content was purged: can't be compared
+	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
+	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
+	Occupied        = newWhy("occupied")
+
+	NotSavable     = newWhy("not_savable") // what is there would be lost
+	HeldOpen       = newWhy("held_open")   // another program has it open for writing
+	MaybeHeldOpen  = newWhy("maybe_held_open")
+	IsReadOnly     = newWhy("read_only") // string: the mode
+	VolumeReadOnly = newWhy("volume_read_only")
+	DirNotWritable = newWhy("directory_not_writable")
+	Unreadable     = newWhy("unreadable")
+	Unreachable    = newWhy("unreachable")  // a directory on the way is closed to us
+	OutOfReach     = newWhy("out_of_reach") // by today's policy
+	FileOnTheWay   = newWhy("file_on_the_way")
+	LinkOnTheWay   = newWhy("link_on_the_way")
+	OtherKind      = newWhy("other_kind")         // guardfs.Kind
+	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
+
+	WasDirOf  = newWhy("was_directory_of") // string: a path in it that is wanted too
+	OnlyAlone = newWhy("only_alone")       // it is appended to in place, and other paths change with it
+
+	NotInTrash    = newWhy("not_in_trash")
+	NoneInTrash   = newWhy("not_in_trash_and_occupied")
+	TrashUnopened = newWhy("trash_unopened")     // error
+	ContentOf     = newWhy("content_not_stored") // Why: an Unstored, or a JustRemoved
+	Unstored      = known(rewind.Unstored)       // string: checkpoint's word for it
+	JustRemoved   = known(rewind.JustRemoved)    // since the plan was made
+
+	InUse      = newWhy("in_use")      // something is in the directory
+	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
+	NotListed  = newWhy("not_listed")  // error
+	NotRemoved = newWhy("not_removed") // error
+
+	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
+	TooLargeNow  = newWhy("too_large_now")
+	NotLookedAt  = newWhy("not_looked_at") // error
+	NotRead      = newWhy("not_read")      // error
+	WentTo       = newWhy("went_to")       // string: its new name
+	CameFrom     = newWhy("came_from")     // string: its old name
+	AfterUnknown = newWhy("after_unknown") // what it became is not in the store
+	KindNow      = newWhy("kind_now")      // guardfs.Kind
+)

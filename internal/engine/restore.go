@@ -23,6 +23,7 @@ import (
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	encodings "moltisfs/internal/text"
 )
 
 // The rules for a path that others changed since its checkpoint.
@@ -65,7 +66,7 @@ type Restored struct {
 }
 
 // Restore carries out a plan of the store as an ordinary change under today's policy: all paths or
-// none. It has a checkpoint of its own, so it can be undone. Whose plan it is, c says.
+// none. It has a checkpoint of its own, so it can be undone. The plan is that of the call's session.
 func (c *Call) Restore(ctx context.Context, r checkpoint.Restore,
 	o RestoreOptions) (*Restored, error) {
 	r.Partial = o.OnConflict == OnConflictForce
@@ -292,8 +293,7 @@ type planner func(*checkpoint.DB) (*checkpoint.Plan, error)
 // todo holds the decisions on the items of a plan, as far as they are made.
 type todo struct {
 	items map[string]*checkpoint.Item // by path: those of paths
-	paths []string                    // files, links, and what takes the place of one or gives it
-	links map[string]bool             // of paths: the symbolic link itself is meant
+	paths []string                    // files and links
 	dirs  []Step                      // to be there, from the top down
 	// directories to go if they are empty, the deepest first
 	drop  []string
@@ -301,7 +301,6 @@ type todo struct {
 	goes  map[string]bool // whether it is removed, as far as it was looked at
 
 	conflicts []Blocked // conflicts
-	inTheWay  []string  // files in the place of directories, which can't give way
 	kept      []Blocked // directories that can't go
 }
 
@@ -433,9 +432,7 @@ func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	if err := r.split(ctx, items); err != nil {
 		return nil, err
 	}
-	if err := r.oneOrTheOther(); err != nil {
-		return nil, err
-	}
+	r.oneOrTheOther()
 	p := Plan{
 		Summary: restoring(len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
 		Whole: true,
@@ -499,8 +496,8 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 	return rest, nil
 }
 
-// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. What it was moved over
-// comes back from the trash, and what took its old name in the change that is undone goes there. why is a conflict.
+// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. The thing that it was moved over
+// comes back from the trash, and the one that took its old name in the change that is undone goes there. why is a conflict.
 func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
 	force := r.o.OnConflict == OnConflictForce
 	if r.c.denied(item.To) != nil {
@@ -526,10 +523,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 		return nil, none, nil
 	}
 	if !is && to != nil && (at.Info.Kind == guardfs.KindFile || at.Info.Kind == guardfs.KindSymlink) {
-		now, err := r.c.stateOf(item.To) // made anew by a change of ours, and by the restore that took that back
-		if err == nil && now.Kind == checkpoint.File && now.Hash == "" && to.Head.Hash != "" {
-			now, err = r.c.sumOf(item.To)
-		}
+		now, err := r.c.stateLike(item.To, to.Head) // made anew by a change of ours, and by the restore that took that back
 		if err != nil {
 			return nil, none, err
 		}
@@ -723,39 +717,25 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 			continue
 		}
 		r.goes[item.Path] = item.Want.Kind == checkpoint.Absent
-		swap := r.swapped(item)
-		if swap {
-			r.d.swaps = append(r.d.swaps, item.Path)
-		}
 		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) ||
 			item.Head.Kind == checkpoint.Dir
 		switch {
-		case item.Want.Kind == checkpoint.Dir && !swap:
+		case item.Want.Kind == checkpoint.Dir:
 			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
 		case item.Want.Kind == checkpoint.Absent && gone:
 			r.drop = append(r.drop, item.Path)
 		default:
 			r.items[item.Path] = item
 			r.paths = append(r.paths, item.Path)
-			r.links[item.Path] = swap || item.Want.Kind == checkpoint.Symlink ||
-				item.Head.Kind == checkpoint.Symlink
 		}
 	}
 	return nil
 }
 
-// belowFile says that item is to be absent, and is: a file or link is in the place of its
-// directory. Of a link that leads to a directory it must be the one that the store knows.
+// belowFile says that item is to be absent, and is: a file is in the place of its directory.
 func (r *restore) belowFile(item *checkpoint.Item) bool {
 	if item.Want.Kind != checkpoint.Absent {
 		return false
-	}
-	for i := range r.plan.Items {
-		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) &&
-			r.c.isLink(l.Path) {
-			now, err := r.c.stateOf(l.Path)
-			return err == nil && now.Same(l.Head)
-		}
 	}
 	place, err := r.c.fs.EntryLink(item.Path)
 	if err == nil {
@@ -789,10 +769,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 		}
 		return false, err
 	}
-	now, err := r.c.stateOf(item.Path)
-	if err == nil && now.Kind == checkpoint.File && now.Hash == "" && item.Head.Hash != "" {
-		now, err = r.c.sumOf(item.Path)
-	}
+	now, err := r.c.stateLike(item.Path, item.Head)
 	if err != nil {
 		return false, err
 	}
@@ -809,8 +786,12 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	return true, nil
 }
 
-// sumOf is stateOf of a file of any size, which is read for its hash.
-func (c *Call) sumOf(path string) (checkpoint.State, error) {
+// stateLike is stateOf, to be compared with head: where that has a hash, a file of any size is read for its own.
+func (c *Call) stateLike(path string, head checkpoint.State) (checkpoint.State, error) {
+	now, err := c.stateOf(path)
+	if err != nil || now.Kind != checkpoint.File || now.Hash != "" || head.Hash == "" {
+		return now, err
+	}
 	place, err := c.fs.EntryLink(path)
 	if err != nil {
 		return checkpoint.State{}, err
@@ -826,7 +807,7 @@ func (c *Call) sumOf(path string) (checkpoint.State, error) {
 // oneOrTheOther finds paths that exclude each other. A file or link is wanted as it was at one
 // time, and something below it as it was at another. With "skip" the file is skipped, because what
 // is below it tells more of what was there.
-func (r *restore) oneOrTheOther() error {
+func (r *restore) oneOrTheOther() {
 	var wanted []string
 	for _, name := range r.paths {
 		if r.items[name].Want.Kind != checkpoint.Absent {
@@ -843,24 +824,15 @@ func (r *restore) oneOrTheOther() error {
 	}
 	over := rewind.Over(wanted,
 		func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
-	if len(over) == 0 {
-		return nil
-	}
-	if r.o.OnConflict != OnConflictSkip {
-		var both []Blocked
-		for _, dir := range slices.Sorted(maps.Keys(over)) {
-			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])},
-				Blocked{Path: over[dir], Why: WasFile.Of(dir)})
+	for _, dir := range slices.Sorted(maps.Keys(over)) {
+		if why := WasDirOf.Of(over[dir]); r.o.OnConflict == OnConflictSkip {
+			r.skip(dir, why)
+		} else {
+			r.conflicts = append(r.conflicts, Blocked{Path: dir, Why: why})
 		}
-		return Refuse(BothKinds, "", both)
-	}
-	for dir, below := range over {
-		r.skip(dir, WasDirOf.Of(below))
 		delete(r.items, dir)
 	}
-	gone := func(name string) bool { return over[name] != "" }
-	r.paths, r.d.swaps = slices.DeleteFunc(r.paths, gone), slices.DeleteFunc(r.d.swaps, gone)
-	return nil
+	r.paths = slices.DeleteFunc(r.paths, func(name string) bool { return over[name] != "" })
 }
 
 // restoring says how many paths are to be restored.
@@ -904,8 +876,7 @@ func (r *restore) begin(d *Planner) {
 	r.d, d.disk = d, true // it gives back bytes
 	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
 		Metadata: map[string]rewind.Metadata{}}
-	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{},
-		goes: map[string]bool{}}
+	r.todo = todo{items: map[string]*checkpoint.Item{}, goes: map[string]bool{}}
 	r.asked = map[string]bool{}
 }
 
@@ -924,13 +895,7 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 			p.Steps = append(p.Steps, s)
 		}
 	}
-	if err := r.load(ctx, true); err != nil {
-		return err
-	}
-	if err := r.dirsToMake(); err != nil {
-		return err
-	}
-	if err := r.load(ctx, false); err != nil {
+	if err := cmp.Or(r.dirsToMake(), r.load()); err != nil {
 		return err
 	}
 	return r.dirsToGo(ctx)
@@ -945,8 +910,7 @@ func (r *restore) dirsToMake() error {
 		case why == none && err == nil && is == guardfs.KindDir:
 			continue
 		case why == none && err == nil && is == guardfs.KindAbsent:
-			// Nothing can be looked at below what a plan swaps.
-			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path))
+			why, err = r.mayChange(d.Path)
 		case why == none && err == nil && r.o.OnConflict == OnConflictSkip:
 			why = OtherKind.Of(is)
 		case why == none && err == nil:
@@ -1023,52 +987,34 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 	return false
 }
 
-// load looks at files and links: those in whose place a directory is to be, or the others.
-func (r *restore) load(ctx context.Context, swaps bool) error {
+// load looks at files and links.
+func (r *restore) load() error {
 	for _, name := range r.paths {
-		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
-			continue
-		}
-		if r.belowStay(name) {
-			r.skip(name, FileOnTheWay)
-			continue
-		}
-		rules := Rules{Parents: true, Link: r.links[name]}
-		if r.items[name].Role == checkpoint.RoleAppended {
+		item := r.items[name]
+		rules := Rules{Parents: true, Link: item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink}
+		if item.Role == checkpoint.RoleAppended {
 			rules.above = r.c.appendAbove()
 		}
 		t, err := r.d.Load(name, rules)
 		if err == nil && t.True != name { // another place than the one that was recorded
 			err = &guardfs.SymlinkError{Path: name, Target: t.True}
 		}
-		if why := r.unseen(name, err, r.d.files[len(r.d.files)-1].place); why != none {
+		place := r.d.files[len(r.d.files)-1].place
+		if why := r.unseen(name, err, place); why != none {
 			r.d.forget()
 			r.skip(name, why)
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		if !swaps || r.o.OnConflict != OnConflictSkip {
+		if _, is := errors.AsType[*guardfs.NotRegularError](err); is && place != nil {
+			r.conflicts = append(r.conflicts, Blocked{Path: name, Why: OtherKind.Of(place.Object().Info.Kind)})
+			r.d.forget()
 			continue
 		}
-		why, err := r.decide(ctx, t)
 		if err != nil {
 			return err
-		}
-		if why != none { // all that belongs into the directory stays away with it
-			r.d.forget()
-			r.skip(name, why)
-			r.inTheWay = append(r.inTheWay, name)
-			r.d.swaps = slices.DeleteFunc(r.d.swaps, func(s string) bool { return s == name })
 		}
 	}
 	return nil
-}
-
-// belowStay says that name belongs into a directory whose place a file keeps.
-func (r *restore) belowStay(name string) bool {
-	return slices.ContainsFunc(r.inTheWay, func(s string) bool { return below(name, s) })
 }
 
 // skip leaves a path alone.
@@ -1084,14 +1030,13 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Optional = !r.d.inside(dir)
 		p.Steps = append(p.Steps, s)
 	}
 	made, err := r.mkdirs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.Steps, p.Left = append(p.Steps, made...), r.out.Skipped
+	p.Steps = append(p.Steps, made...)
 	plan, err := r.d.plan(p)
 	if err == nil && len(plan.Steps) > 1 { // what is appended can't be taken back with the others
 		if again := plan.of(Append); again != nil {
@@ -1102,22 +1047,13 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 }
 
 // mkdirs are the steps that make directories, as they were: those that are to be there, and what is
-// missing above them and above what comes back. What is only missing above files comes with these.
+// missing above them and above what comes back. Those that are only missing above files come with these.
 func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 	as, missing := map[string]Step{}, map[string]bool{}
 	for _, dir := range r.dirs {
 		as[dir.Path] = dir
 	}
 	above := func(name string) error {
-		if top := r.d.swapOver(name); top != nil {
-			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
-				missing[dir] = true
-				if err := r.c.canCreate(dir); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
 		made, err := r.d.above(name, name)
 		for i := range made {
 			missing[made[i].Path] = true
@@ -1137,9 +1073,6 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, t := range r.d.files {
-		if t.dirReplacesFile() {
-			as[t.True], missing[t.True] = t.newDir(), true
-		}
 		if t.place == nil && !t.Unchanged() {
 			if err := above(t.True); err != nil {
 				return nil, err
@@ -1165,14 +1098,6 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		steps = append(steps, made)
 	}
 	return steps, nil
-}
-
-// newDir is the directory that takes the place of a file.
-func (t *Target) newDir() Step {
-	if t.After.Meta == nil || t.After.Meta.Mode.Perm() == 0 {
-		return mkdir(t.True, 0o700)
-	}
-	return mkdirAs(t.True, metaState(*t.After.Meta))
 }
 
 // modeAbove is the mode of the nearest directory above dir that exists; 0 when that is unknown.
@@ -1201,9 +1126,6 @@ func (r *restore) next(ctx context.Context) error {
 			t.leaveAsIs()
 			r.skip(t.True, why)
 		}
-	}
-	if r.conflicts == nil {
-		r.conflicts = r.notEmptied()
 	}
 	if r.conflicts != nil {
 		return Refuse(Conflicts, "", r.conflicts)
@@ -1434,27 +1356,14 @@ func after(b rewind.Becomes) After {
 		return a
 	case checkpoint.Symlink:
 		return After{Kind: guardfs.KindSymlink, Target: b.State.Target}
-	case checkpoint.Dir:
-		return After{Kind: guardfs.KindDir, Meta: dirMetadata(b.State)}
 	}
 	return After{Kind: guardfs.KindAbsent}
 }
 
-// leaveAsIs leaves the target as it is.
-func (t *Target) leaveAsIs() {
-	b := t.Before
-	if !b.Exists {
-		t.After = After{Kind: guardfs.KindAbsent}
-		return
-	}
-	if t.large() {
-		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
-		return
-	}
-	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
-	if b.Info.Kind == guardfs.KindSymlink {
-		t.After.Content, t.After.Target = nil, string(b.Content)
-	}
+// isLink says that a link is at that very path.
+func (c *Call) isLink(p string) bool {
+	o, _, err := c.fs.Lstat(p)
+	return err == nil && o.True == p && o.Info.Kind == guardfs.KindSymlink
 }
 
 // forbidden says that it is the system, not policy, that does not let us.
@@ -1492,12 +1401,8 @@ func (r *restore) mayChange(name string) (why Why, err error) {
 // dirNow looks at the path of a directory that is to be there, or to go. why: a restore that may
 // skip leaves it alone.
 func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
-	if r.belowStay(name) {
-		return is, FileOnTheWay, nil
-	}
-	place, err := r.d.openEntry(name, false)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
-		r.d.nowhere(name, err) {
+	place, err := r.c.fs.Entry(name)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
 		return guardfs.KindAbsent, none, nil
 	}
 	if err == nil {
@@ -1551,60 +1456,9 @@ func whyDirStays(err error) Why {
 	return NotListed.Of(said(err))
 }
 
-// swapped says whether item trades a directory for a file or link, or the reverse. It does so only
-// where the store knows what is there now.
-func (r *restore) swapped(item *checkpoint.Item) bool {
-	place, err := r.c.fs.EntryLink(item.Path)
-	if err != nil {
-		return false // the chain meets it again
-	}
-	defer place.Close()
-	o := place.Object()
-	if o.True != item.Path || item.Role == roleTree {
-		return false
-	}
-	switch o.Info.Kind {
-	case guardfs.KindDir:
-		return leaf(item.Want.Kind) && item.Head.Kind == checkpoint.Dir
-	case guardfs.KindFile, guardfs.KindSymlink:
-		return item.Want.Kind == checkpoint.Dir && leaf(item.Head.Kind)
-	}
-	return false
-}
-
-func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
-
-// notEmptied makes sure that directories that give way will be empty. By now it is known what each file
-// becomes.
-func (r *restore) notEmptied() (conflicts []Blocked) {
-	for _, t := range r.d.files {
-		if !t.fileReplacesDir() {
-			continue
-		}
-		there, why := r.c.onlyHolds(t.True, r.goes)
-		switch {
-		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool {
-			return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent
-		}):
-			why = HoldsOthers
-		case there && slices.ContainsFunc(r.moves, func(mv *Move) bool { return below(mv.Path, t.True) }):
-			why = HoldsMoved // it would come back by a rename into the very directory that would be gone
-		default:
-			continue
-		}
-		if r.o.OnConflict == OnConflictSkip {
-			t.leaveAsIs()
-			r.skip(t.True, why)
-		} else {
-			conflicts = append(conflicts, Blocked{Path: t.True, Why: why, Stays: true})
-		}
-	}
-	return conflicts
-}
-
 // A restore takes an append in place back only where the file still ends with exactly what was
 // appended, at that very place: then a copy of what comes before takes its place, so that a kill
-// leaves either. What others changed before the tail stays as it is.
+// leaves either. Changes of others before the tail stay as they are.
 
 // A piece is one tail of a file.
 type piece struct {
@@ -1662,83 +1516,6 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 	}
 	return first, left, end, first != nil && other == nil, nil
 }
-
-// A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
-// that was to go and stays.
-type Blocked struct {
-	Path  string
-	Why   Why
-	Diff  string // from what the store knows to what is there
-	Stays bool   // no restore removes what is in the way: neither merge nor force helps
-	Err   error  // of the removal; nil for one that was not tried
-}
-
-// A Why is the reason for a Blocked. The zero Why is none.
-type Why = rewind.Why
-
-// none is no reason: nothing is in the way.
-var none Why
-
-// Whys are all names that there are: a dialect has words for each.
-var Whys []string
-
-func newWhy(name string) Why { return known(Why{Name: name}) }
-
-func known(w Why) Why {
-	Whys = append(Whys, w.Name)
-	return w
-}
-
-// The reasons, and what their facts are.
-var (
-	ChangedOutside  = known(rewind.ChangedOutside)
-	ChangedByOthers = known(rewind.ChangedByOthers)
-	LastPurged      = known(rewind.LastPurged)  // its last content was purged: can't be compared
-	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
-	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
-	Occupied        = newWhy("occupied")
-
-	NotSavable     = newWhy("not_savable") // what is there would be lost
-	HeldOpen       = newWhy("held_open")   // another program has it open for writing
-	MaybeHeldOpen  = newWhy("maybe_held_open")
-	IsReadOnly     = newWhy("read_only") // string: the mode
-	VolumeReadOnly = newWhy("volume_read_only")
-	DirNotWritable = newWhy("directory_not_writable")
-	Unreadable     = newWhy("unreadable")
-	Unreachable    = newWhy("unreachable")  // a directory on the way is closed to us
-	OutOfReach     = newWhy("out_of_reach") // by today's policy
-	FileOnTheWay   = newWhy("file_on_the_way")
-	LinkOnTheWay   = newWhy("link_on_the_way")
-	OtherKind      = newWhy("other_kind")         // guardfs.Kind
-	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
-
-	WasDirOf    = newWhy("was_directory_of") // string: a path in it that is wanted too
-	WasFile     = newWhy("was_file")         // string: the path above it that is wanted as a file
-	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
-	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
-	OnlyAlone   = newWhy("only_alone")       // it is appended to in place, and other paths change with it
-
-	NotInTrash    = newWhy("not_in_trash")
-	NoneInTrash   = newWhy("not_in_trash_and_occupied")
-	TrashUnopened = newWhy("trash_unopened")     // error
-	ContentOf     = newWhy("content_not_stored") // Why: an Unstored, or a JustRemoved
-	Unstored      = known(rewind.Unstored)       // string: checkpoint's word for it
-	JustRemoved   = known(rewind.JustRemoved)    // since the plan was made
-
-	InUse      = newWhy("in_use")      // something is in the directory
-	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
-	NotListed  = newWhy("not_listed")  // error
-	NotRemoved = newWhy("not_removed") // error
-
-	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
-	TooLargeNow  = newWhy("too_large_now")
-	NotLookedAt  = newWhy("not_looked_at") // error
-	NotRead      = newWhy("not_read")      // error
-	WentTo       = newWhy("went_to")       // string: its new name
-	CameFrom     = newWhy("came_from")     // string: its old name
-	AfterUnknown = newWhy("after_unknown") // what it became is not in the store
-	KindNow      = newWhy("kind_now")      // guardfs.Kind
-)
 
 // mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
 // or a *guardfs.PathError where the system does not let us write.
@@ -1839,4 +1616,181 @@ func (c *Call) allowed(place *guardfs.Entry, name string) error {
 		fixed.Path = name
 	}
 	return err
+}
+
+// Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
+type Compared struct {
+	Path           string
+	Before, After  checkpoint.Kind // what it was, and what it is compared with
+	Added, Removed int             // lines
+	Diff           string          // unified; "" for what has no lines
+	Binary         bool
+}
+
+// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
+// since. It changes nothing. Paths that this session may not read today are not shown: denied
+// counts them.
+func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
+	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
+	db, err := c.checkpoints.open()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	r.Look = true
+	plan, err := c.planFor(ctx, db, r)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	c.Trace.Paths = nil
+	for i := range plan.Items {
+		item := &plan.Items[i]
+		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) &&
+			!leaf(item.Head.Kind) {
+			continue // nothing but a directory at any time
+		}
+		c.Trace.Paths = append(c.Trace.Paths, item.Path)
+		one, why, err := c.compare(ctx, db, item, now)
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			denied++
+			continue
+		}
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		if why != none {
+			skipped = append(skipped, Blocked{Path: item.Path, Why: why})
+			continue
+		}
+		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, skipped, denied, nil
+}
+
+func (c *Call) compare(
+	ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool,
+) (one Compared, why Why, err error) {
+	// Policy speaks in here, also when the disk is not asked for.
+	after, content, why, err := c.lookAt(ctx, item.Path)
+	if err != nil || now && why != none {
+		return one, why, err
+	}
+	switch {
+	case item.To != "" && c.denied(item.To) == nil:
+		return one, WentTo.Of(item.To), nil
+	case item.From != "" && c.denied(item.From) == nil:
+		return one, CameFrom.Of(item.From), nil
+	}
+	if !now && item.Role != checkpoint.RoleAppended {
+		after, content = item.Base, nil
+		if after.Kind == checkpoint.File {
+			if after.Hash == "" { // nobody computed it, or it was purged
+				return one, AfterUnknown, nil
+			}
+			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
+				return one, AfterUnknown, nil
+			}
+		}
+	}
+	if item.Role == checkpoint.RoleAppended && !now {
+		return c.compareTail(ctx, db, item)
+	}
+	var old []byte
+	if err == nil && item.Want.Kind == checkpoint.File {
+		if !item.Stored {
+			return one, ContentOf.Of(Unstored.Of(item.Missing)), nil
+		}
+		old, err = db.Content(ctx, item.Want.Hash)
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
+	one.Binary = encodings.Sniff(old).NUL || encodings.Sniff(content).NUL
+	if !one.Binary {
+		hunks := diff.Patch(text(old), text(content))
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
+	}
+	return one, none, nil
+}
+
+// lookAt reads what is at path, if this session may. why says that it can't be compared.
+func (c *Call) lookAt(
+	ctx context.Context, path string,
+) (s checkpoint.State, content []byte, why Why, err error) {
+	is, content, held, err := c.overlaid(ctx, path)
+	if err != nil || held && is.True == path && is.Info.Size <= c.cfg.Checkpoint.MaxFileBytes {
+		return checkpoint.State{Kind: checkpoint.File}, content, none, err
+	}
+	h, err := c.fs.Resolve(path, guardfs.Read)
+	// A file in the place of its directory is a missing path, as for stateOf.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
+	}
+	// Policy has allowed it: the other paths can be shown.
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotLookedAt.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer h.Close()
+	o := h.Object()
+	switch {
+	case o.True != path:
+		return s, nil, LinkNow, nil
+	case o.Info.Kind == guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
+	case o.Info.Kind != guardfs.KindFile:
+		return s, nil, KindNow.Of(o.Info.Kind), nil
+	case o.Info.Size > c.cfg.Checkpoint.MaxFileBytes:
+		return s, nil, TooLargeNow, nil
+	}
+	f, err := h.Open()
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotRead.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, c.cfg.Checkpoint.MaxFileBytes))
+	return checkpoint.State{Kind: checkpoint.File}, content, none, err
+}
+
+// compareTail shows what was appended, or taken back, as far as it is one tail that is stored. The
+// line numbers are those of the tail.
+func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item) (
+	one Compared, why Why, err error,
+) {
+	from, to := item.Want, item.Base
+	tail := to.Tail
+	if from.Size > to.Size {
+		tail = from.Tail
+	}
+	if tail == "" {
+		return one, AfterUnknown, nil
+	}
+	content, err := db.Content(ctx, tail)
+	n := to.Size - from.Size
+	if errors.Is(err, checkpoint.ErrNoContent) || err == nil && int64(len(content)) != max(n, -n) {
+		return one, AfterUnknown, nil
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
+		Binary: encodings.Sniff(content).NUL}
+	if !one.Binary {
+		hunks := diff.Patch(nil, text(content))
+		if n < 0 {
+			hunks = diff.Patch(text(content), nil)
+		}
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.Edited, hunks)
+	}
+	return one, none, nil
 }

@@ -15,7 +15,7 @@ import (
 // A rule says what a change of one file may not be: too large, of the wrong kind, an accident. Which paths
 // may be changed, and by whom, is for policy.
 //
-// To add a rule, add a row to changeRules, its cause to causes.go and a row of words to internal/refusal. The rule
+// To add a rule, add a row to changeRules, its cause to refusal.go and a row of words to internal/refusal. The rule
 // holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
 // the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
 // restores and moves, which bring back or keep a content that was there before: a limit that is set later
@@ -27,6 +27,9 @@ type rule struct {
 	// broken gives the facts of the refusal, or nil if the change keeps the rule.
 	broken func(c newContent) any
 }
+
+// MaxResult bounds a file after edits, in bytes.
+const MaxResult = 64 << 20
 
 // newContent is the change of a file as the rules see it: a target, and the kind of operation.
 type newContent struct {
@@ -43,15 +46,6 @@ var changeRules = []rule{
 	{cause: OverBinary, meant: true, broken: textOverBinary},
 	{cause: Accident, meant: true, broken: accident},
 	{cause: DropsUnseen, meant: true, broken: dropsUnseen},
-}
-
-// SizeFacts are the size that a file would have, and the largest that is allowed.
-type SizeFacts struct{ Size, Max int64 }
-
-// GuardFacts say why a change is most likely not meant.
-type GuardFacts struct {
-	guard.Finding
-	Edits bool // else a whole text
 }
 
 // keeps refuses the change of t by an operation of kind if it breaks a rule. early: t has no new content yet.

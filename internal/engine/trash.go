@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +28,7 @@ type DeleteOptions struct {
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
 // trash of the call's principal, by one rename on its own volume. It has a checkpoint whatever the config says.
-// Done.Trashed has the one entry. What can't be moved there is not deleted: NoTrash.
+// Done.Trashed has the one entry. A path that can't be moved there is not deleted: NoTrash.
 //
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed. Its files and
 // links go one by one then, each with an entry of its own, and its directories when they are empty.
@@ -39,7 +38,7 @@ func (c *Call) Delete(ctx context.Context, path string, o DeleteOptions) (*Done,
 	}
 	for apart := false; ; apart = true {
 		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) { return d.delete(ctx, path, o, apart) })
-		if apart || !errors.Is(err, syscall.EXDEV) {
+		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
 			return done, err
 		}
 	}
@@ -114,6 +113,54 @@ func (d *Planner) deleteApart(ctx context.Context, name string, o DeleteOptions)
 	}
 	p.sort()
 	return &p, nil
+}
+
+// known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
+// the session has seen of it, has a hash.
+func (d *Planner) known(at *guardfs.Entry, r Rules) error {
+	o := at.Object()
+	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
+	if o.Info.Kind != guardfs.KindFile {
+		return nil
+	}
+	if err := d.c.changeable(t); err != nil {
+		return err
+	}
+	seen, err := d.c.seenByHash(t)
+	switch {
+	case err != nil, !seen && r.Hash == "":
+	case o.Info.Size <= d.c.cfg.Checkpoint.MaxFileBytes:
+		t.Before, err = at.Load(maxLoad) // to show what changed
+	default:
+		t.Before, err = at.Sum()
+	}
+	if err == nil && t.Before.Hash != "" {
+		_, _, err = d.overlay(t, t.Before)
+	}
+	if err == nil {
+		t.Known, err = d.c.know(t)
+	}
+	if err != nil {
+		return err
+	}
+	return d.c.fresh(t)
+}
+
+// judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
+func (d *Planner) judgeInside(ctx context.Context, mv *Move) (err error) {
+	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
+		return nil
+	}
+	var denied error
+	mv.in, err = d.c.walkForDelete(ctx, mv.Path, true, func(name string) {
+		if to := mv.newName(name); denied == nil {
+			denied = d.c.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
+		}
+	})
+	if NotEmpty.In(err) { // something in it must not be named
+		return Refuse(Hidden, mv.Path, 1)
+	}
+	return cmp.Or(err, denied)
 }
 
 // removesRoot refuses to take the workspace root away from under the calls to come, or what it is in.
@@ -258,10 +305,6 @@ func (c *Call) Untrash(ctx context.Context, id checkpoint.TrashID,
 	return r.out, nil
 }
 
-func below(path, dir string) bool {
-	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
-}
-
 // A deleted path goes to the trash: one rename moves it into a directory of our own on its own volume, and one
 // rename brings it back.
 //
@@ -297,6 +340,17 @@ type Move struct {
 	mid   *guardfs.Entry // with To: our own name that it has in between
 	over  bool           // something is where it comes to, which goes before by the same plan
 }
+
+// newName gives the name that a path at or below From has then.
+func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
+
+// touched says that somebody wrote to the file that is to move, which is now as info says.
+func (mv *Move) touched(now guardfs.Info) bool {
+	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
+}
+
+// Size is how large the file is that was moved, or the text of the link.
+func (mv *Move) Size() int64 { return mv.info.Size }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
 
@@ -433,6 +487,19 @@ func (c *Call) staysPut(mv *Move) (touched bool, err error) {
 	return mv.touched(now), nil
 }
 
+// refilled says that a directory that is to move holds other things by now.
+func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
+	var now contents
+	switch {
+	case mv.info.Kind != guardfs.KindDir:
+	case mv.Back:
+		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
+	default:
+		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
+	}
+	return now.names != mv.in.names, err
+}
+
 // isBack says that somebody else has brought it back already. If not, it must still be in the
 // trash, and nothing in its place.
 func (c *Call) isBack(ctx context.Context, mv *Move) (bool, error) {
@@ -463,6 +530,60 @@ func (c *Call) isBack(ctx context.Context, mv *Move) (bool, error) {
 		return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 	}
 	return false, nil
+}
+
+// lookIntoHeld is asPlanned. Tests replace it to see what happens without.
+var lookIntoHeld = (*Engine).asPlanned
+
+// asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
+// made of: that was judged under the name that it gets, and shown to the approver.
+func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
+	if mv.info.Kind != guardfs.KindDir {
+		if mv.To == "" {
+			return nil
+		}
+		at, err := e.trash.EntryLink(name)
+		if err != nil {
+			return err
+		}
+		defer at.Close() //nolint:errcheck // nothing was written through it
+		if mv.touched(at.Object().Info) {
+			return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
+		}
+		return nil
+	}
+	names, err := e.lookInto(ctx, mv, name, nil)
+	if err == nil && names != mv.in.names {
+		err = &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
+	}
+	return err
+}
+
+// lookInto hands over, unless use is nil, the names in a tree that has a name of ours, as they are
+// called where it belongs. names is a digest of them.
+func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
+	use func(name string, k guardfs.Kind)) (names string, err error) {
+	h, err := e.trash.Resolve(name, guardfs.Walk)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	top, err := h.Dir()
+	if err != nil {
+		return "", err
+	}
+	defer top.Close() //nolint:errcheck // nothing was written through it
+	if top.Info().ID != mv.info.ID {
+		return "", &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
+	}
+	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.DirEntry, _ int) error {
+		for _, entry := range entries {
+			if use != nil {
+				use(mv.Path+d.True()[len(name):]+"/"+entry.Name, entry.Kind)
+			}
+		}
+		return nil
+	})
 }
 
 // readySlot makes a place in the trash for what goes. The directories that it makes are our own,
@@ -697,23 +818,11 @@ const (
 	expireSlice = 200 * time.Millisecond
 )
 
-// expiry is the time of the last look for what has expired.
-type expiry struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-// again lets the next look come at once: the last one was cut short.
-func (x *expiry) again() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.at = time.Time{}
-}
-
 // expire removes what has been in the trash for longer than its time. It stops before it delays the
 // change that called it; the next change goes on. The store expires its own.
 func (e *Engine) expire(ctx context.Context) {
-	if !e.expiry.due(e.now(), expireEvery) {
+	last, now := e.expired.Load(), e.now()
+	if age := now.Sub(time.Unix(0, last)); age >= 0 && age < expireEvery || !e.expired.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expireSlice)
@@ -733,21 +842,10 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.expiry.again()
+		e.expired.Store(0) // the next change goes on
 	case err != nil:
 		e.logger.Warn("what has expired could not all be removed from the trash", "err", err)
 	}
-}
-
-// due says whether the last look is long enough ago, and takes this for one.
-func (x *expiry) due(now time.Time, every time.Duration) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if age := now.Sub(x.at); age >= 0 && age < every {
-		return false
-	}
-	x.at = now
-	return true
 }
 
 // purgeTrashed removes one tree in the trash for good.

@@ -562,9 +562,9 @@ func TestBackAlready(t *testing.T) {
 }
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.
-func TestFaultsOfAParkedTrade(t *testing.T) {
+func TestFaultsOfAParkedRewind(t *testing.T) {
 	const parked = 12
-	faultsOfATrade(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
+	faultsOfARewind(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
 		openFiles(t, true, 78)
 		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
 			t.Fatalf("only %d were parked", closed)
@@ -573,40 +573,34 @@ func TestFaultsOfAParkedTrade(t *testing.T) {
 	})
 }
 
-// A restore that finds the disk full, after it has taken away what stands in the way and while more new contents than may be open wait in the directories that it
-// has made, brings back what it took, and no directory stays.
-func TestParkedTradeFindsTheDiskFull(t *testing.T) {
-	for _, inTheWay := range []bool{true, false} {
-		x := grow(t, nil)
-		system := callsOf(x)
-		x.turn("s", "t")
-		for i := range 30 {
-			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
-		}
-		done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		must(t, err)
-		if inTheWay {
-			x.puts("t2", "file", "a file\n")
-		}
-		old := x.looks()
-		openFiles(t, true, 78)
-		waiting := 0
-		var mu sync.Mutex
-		full := func(op string) *guardfs.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if names, _ := filepath.Glob(x.ws + "/.moltis-*/n*"); op == "write" && len(names) >= 5 {
-				waiting = max(waiting, len(names))
-				return &guardfs.Fault{Err: syscall.ENOSPC}
-			}
-			return nil
-		}
-		err = system.meet(full, func() error { return errOf(x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictForce)) })
-		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
-			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
-		}
-		x.settled()
+// A restore that finds the disk full, while more new contents than may be open wait in the directories that it has made, leaves no directory.
+func TestParkedRestoreFindsTheDiskFull(t *testing.T) {
+	x := grow(t, nil)
+	system := callsOf(x)
+	x.turn("s", "t")
+	for i := range 30 {
+		x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
 	}
+	done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
+	must(t, err)
+	old := x.looks()
+	openFiles(t, true, 78)
+	waiting := 0
+	var mu sync.Mutex
+	full := func(op string) *guardfs.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if names, _ := filepath.Glob(x.ws + "/.moltis-*/n*"); op == "write" && len(names) >= 5 {
+			waiting = max(waiting, len(names))
+			return &guardfs.Fault{Err: syscall.ENOSPC}
+		}
+		return nil
+	}
+	err = system.meet(full, func() error { return errOf(x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictForce)) })
+	if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
+		t.Errorf("%d waited: %v\n%s\nit was\n%s", waiting, err, x.looks(), old)
+	}
+	x.settled()
 }
 
 // closedDuring is how many files with a temporary name were there at the same time while step ran.

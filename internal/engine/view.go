@@ -18,16 +18,13 @@ import (
 	"syscall"
 	"time"
 
-	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
 	"moltisfs/grep/rulefiles"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
-	encodings "moltisfs/internal/text"
 )
 
 // A View is a look of a reading tool at one path.
@@ -37,18 +34,6 @@ type View struct {
 	// Look reads or walks the handle, which is closed when it returns. It says what the session has
 	// now seen of it. nil: nothing that counts as having read the file.
 	Look func(context.Context, *guardfs.Handle) (*ReadRecord, error)
-}
-
-// ReadRecord is the part of a file that was shown.
-type ReadRecord struct {
-	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
-	Unit   string // what Lines and Ranges count, see session.Seen
-	Lines  int
-	Ranges []session.Range
-	Whole  bool
-	// See session.Seen.
-	Lossy   bool
-	Sources []session.Range
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
@@ -69,37 +54,8 @@ func (c *Call) View(ctx context.Context, v View) error {
 	return c.remember(h.Object(), sight)
 }
 
-func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
-	if c.ledger == nil {
-		return nil
-	}
-	err := c.ledger.Saw(c.key(), session.Seen{
-		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
-		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
-		When: c.now(),
-	})
-	if err != nil {
-		return fmt.Errorf("remembering what was read: %w", err)
-	}
-	return nil
-}
-
 // Tracks says whether reads are remembered, and so whether a Look should hash what it reads.
 func (e *Engine) Tracks() bool { return e.ledger != nil }
-
-// stamp stands in for the hash of a file too large to be hashed at every read.
-func stamp(i guardfs.Info, hash string) string {
-	if hash != "" {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
-}
-
-// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
-func HashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
 
 // A Source is a content that is being read.
 type Source struct {
@@ -450,7 +406,7 @@ type listed struct {
 	way, unnamed bool
 }
 
-// list looks at the entries of d, by name. It leaves out what has gone meanwhile. What can't be
+// list looks at the entries of d, by name. It leaves out names that have gone meanwhile. An entry that can't be
 // looked at has only its kind.
 func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err error) {
 	names, denied, err := d.ListWays(nil)
@@ -489,14 +445,6 @@ func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err er
 	return out, denied, nil
 }
 
-// joined is name below the directory dir.
-func joined(dir, name string) string {
-	if dir == "/" {
-		return dir + name
-	}
-	return dir + "/" + name
-}
-
 // openDir opens a directory to list or to search it. Of one that only may lead to something allowed
 // it is told that it is there if it does.
 func (c *Call) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
@@ -526,8 +474,8 @@ type TreeArgs struct {
 const maxTreeDepth = 200
 
 // ListTree hands over what is below a directory: each directory before what is in it, and the
-// entries of one by name. Links are entries, and never followed; other mounts are not entered. What
-// is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
+// entries of one by name. Links are entries, and never followed; other mounts are not entered. Entries
+// that are not shown are counted, but for hidden names. An error of use ends it, and is the answer;
 // fs.SkipAll is none.
 func (c *Call) ListTree(
 	ctx context.Context, a TreeArgs, use func(Entry) error,
@@ -694,20 +642,6 @@ func (e *Engine) gitExcludes() []byte {
 	return b
 }
 
-func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
-	h, err := fs.Resolve(path, guardfs.Read)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	f, err := h.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return io.ReadAll(io.NewSectionReader(f, 0, max))
-}
-
 // Walk opens the root of a search, a directory or a single file, under the
 // search deadline. The deadline is not an error: the search ends with what it
 // has and says so.
@@ -781,9 +715,7 @@ func (c *Call) Search(
 }
 
 // SearchIgnored is Search in what ignore rules hide, too.
-func (c *Call) SearchIgnored(
-	ctx context.Context, root string, q grep.Query,
-) (r *grep.Result, err error) {
+func (c *Call) SearchIgnored(ctx context.Context, root string, q grep.Query) (r *grep.Result, err error) {
 	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		w.NoIgnore, w.Excludes = true, nil
 		r, err = grep.Search(ctx, w, q)
@@ -804,182 +736,6 @@ func (c *Call) Files(
 		return err
 	})
 	return r, err
-}
-
-// Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
-type Compared struct {
-	Path           string
-	Before, After  checkpoint.Kind // what it was, and what it is compared with
-	Added, Removed int             // lines
-	Diff           string          // unified; "" for what has no lines
-	Binary         bool
-}
-
-// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
-// since. It changes nothing. Paths that this session may not read today are not shown: denied
-// counts them.
-func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
-	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
-	db, err := c.checkpoints.open()
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	plan, err := c.planFor(ctx, db, r)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	c.Trace.Paths = nil
-	for i := range plan.Items {
-		item := &plan.Items[i]
-		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) &&
-			!leaf(item.Head.Kind) {
-			continue // nothing but a directory at any time
-		}
-		c.Trace.Paths = append(c.Trace.Paths, item.Path)
-		one, why, err := c.compare(ctx, db, item, now)
-		if _, no := errors.AsType[*policy.Denied](err); no {
-			denied++
-			continue
-		}
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		if why != none {
-			skipped = append(skipped, Blocked{Path: item.Path, Why: why})
-			continue
-		}
-		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
-			continue
-		}
-		out = append(out, one)
-	}
-	return out, skipped, denied, nil
-}
-
-func (c *Call) compare(
-	ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool,
-) (one Compared, why Why, err error) {
-	// Policy speaks in here, also when the disk is not asked for.
-	after, content, why, err := c.lookAt(ctx, item.Path)
-	if err != nil || now && why != none {
-		return one, why, err
-	}
-	switch {
-	case item.To != "" && c.denied(item.To) == nil:
-		return one, WentTo.Of(item.To), nil
-	case item.From != "" && c.denied(item.From) == nil:
-		return one, CameFrom.Of(item.From), nil
-	}
-	if !now && item.Role != checkpoint.RoleAppended {
-		after, content = item.Base, nil
-		if after.Kind == checkpoint.File {
-			if after.Hash == "" { // nobody computed it, or it was purged
-				return one, AfterUnknown, nil
-			}
-			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
-				return one, AfterUnknown, nil
-			}
-		}
-	}
-	if item.Role == checkpoint.RoleAppended && !now {
-		return c.compareTail(ctx, db, item)
-	}
-	var old []byte
-	if err == nil && item.Want.Kind == checkpoint.File {
-		if !item.Stored {
-			return one, ContentOf.Of(Unstored.Of(item.Missing)), nil
-		}
-		old, err = db.Content(ctx, item.Want.Hash)
-	}
-	if err != nil {
-		return one, none, err
-	}
-	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
-	one.Binary = encodings.Sniff(old).NUL || encodings.Sniff(content).NUL
-	if !one.Binary {
-		hunks := diff.Patch(text(old), text(content))
-		one.Added, one.Removed = diff.Counts(hunks)
-		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
-	}
-	return one, none, nil
-}
-
-// lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (c *Call) lookAt(
-	ctx context.Context, path string,
-) (s checkpoint.State, content []byte, why Why, err error) {
-	is, content, held, err := c.overlaid(ctx, path)
-	if err != nil || held && is.True == path && is.Info.Size <= c.cfg.Checkpoint.MaxFileBytes {
-		return checkpoint.State{Kind: checkpoint.File}, content, none, err
-	}
-	h, err := c.fs.Resolve(path, guardfs.Read)
-	// A file in the place of its directory is a missing path, as for stateOf.
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
-	}
-	// Policy has allowed it: the other paths can be shown.
-	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
-		return s, nil, NotLookedAt.Of(no.Err), nil
-	}
-	if err != nil {
-		return s, nil, none, err
-	}
-	defer h.Close()
-	o := h.Object()
-	switch {
-	case o.True != path:
-		return s, nil, LinkNow, nil
-	case o.Info.Kind == guardfs.KindDir:
-		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
-	case o.Info.Kind != guardfs.KindFile:
-		return s, nil, KindNow.Of(o.Info.Kind), nil
-	case o.Info.Size > c.cfg.Checkpoint.MaxFileBytes:
-		return s, nil, TooLargeNow, nil
-	}
-	f, err := h.Open()
-	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
-		return s, nil, NotRead.Of(no.Err), nil
-	}
-	if err != nil {
-		return s, nil, none, err
-	}
-	defer f.Close()
-	content, err = io.ReadAll(io.NewSectionReader(f, 0, c.cfg.Checkpoint.MaxFileBytes))
-	return checkpoint.State{Kind: checkpoint.File}, content, none, err
-}
-
-// compareTail shows what was appended, or taken back, as far as it is one tail that is stored. The
-// line numbers are those of the tail.
-func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item) (
-	one Compared, why Why, err error,
-) {
-	from, to := item.Want, item.Base
-	tail := to.Tail
-	if from.Size > to.Size {
-		tail = from.Tail
-	}
-	if tail == "" {
-		return one, AfterUnknown, nil
-	}
-	content, err := db.Content(ctx, tail)
-	n := to.Size - from.Size
-	if errors.Is(err, checkpoint.ErrNoContent) || err == nil && int64(len(content)) != max(n, -n) {
-		return one, AfterUnknown, nil
-	}
-	if err != nil {
-		return one, none, err
-	}
-	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
-		Binary: encodings.Sniff(content).NUL}
-	if !one.Binary {
-		hunks := diff.Patch(nil, text(content))
-		if n < 0 {
-			hunks = diff.Patch(text(content), nil)
-		}
-		one.Added, one.Removed = diff.Counts(hunks)
-		one.Diff = diff.Unified(item.Path, diff.Edited, hunks)
-	}
-	return one, none, nil
 }
 
 // Nearby is the deepest directory on the way to a path that exists and that

@@ -160,7 +160,7 @@ func (w *Watching) Events(ctx context.Context, most int) (out []Event, err error
 	}
 }
 
-// drain takes what the system has to tell. What it begins it ends, or something would be missed.
+// drain takes what the system has to tell. It goes on to the end, or something would be missed.
 func (w *Watching) drain() error {
 	err := w.watcher.Events(w.hear)
 	half := func(e Event) bool { return e.Dir && e.To != "" && guardfs.Temporary(path.Base(e.To)) }

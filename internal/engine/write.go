@@ -23,16 +23,6 @@ import (
 	"moltisfs/readers"
 )
 
-// MaxResult bounds a file after edits, in bytes.
-const MaxResult = 64 << 20
-
-// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the
-// default.
-type LineFacts struct {
-	First, Last int
-	Encoding    string
-}
-
 // WriteArgs is a whole text for a file.
 type WriteArgs struct {
 	Path, Text string
@@ -75,7 +65,7 @@ func (c *Call) Write(ctx context.Context, a WriteArgs) (done *Done, encoding str
 	return done, encoding, err
 }
 
-// Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
+// Create makes a file of these bytes where nothing is. An object that is there is a conflict, also when it
 // appears in between.
 func (c *Call) Create(ctx context.Context, path string, content []byte,
 	r Rules) (*Done, error) {
@@ -141,7 +131,7 @@ func (c *Call) Edit(ctx context.Context, a EditArgs) (done *Done, result *edit.R
 }
 
 // survives says whether edits of a file may go ahead though others changed it since it was seen. In
-// the text that was seen they must find the same places, exactly and once. What others changed must
+// the text that was seen they must find the same places, exactly and once. The changes of others must
 // not touch those places, nor make another one that matches.
 func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) bool {
 	if how.Seen == nil || !exactOnce(r) {
@@ -397,16 +387,15 @@ func (t *Target) large() bool {
 // hash reads a large file for its hash, if something depends on it: what the caller expects, or
 // what the session has to have read. Our own appends are known by size and times.
 func (d *Planner) hash(t *Target) (err error) {
-	want := t.rules.Hash != ""
-	if t.rules.Read != ReadNone && d.c.cfg.MustReadBeforeWrite && d.c.ledger != nil && t.large() {
-		s, ok, err := d.c.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
-		if err != nil {
-			return &hostError{"looking up what was read", err}
-		}
-		want = want || ok && s.Hash != ""
-	}
-	if !want || !t.large() || t.Before.Hash != "" {
+	if !t.large() || t.Before.Hash != "" {
 		return nil
+	}
+	want := t.rules.Hash != ""
+	if !want && t.rules.Read != ReadNone && d.c.cfg.MustReadBeforeWrite {
+		want, err = d.c.seenByHash(t)
+	}
+	if !want || err != nil {
+		return err
 	}
 	f, err := d.c.openSame(t.True, t.Before.Info.ID)
 	if err != nil {
@@ -487,39 +476,28 @@ func (c *Call) rememberTail(t *Target) error {
 // tailWindow is how much of what others appended is looked through for a tail.
 const tailWindow = 16 << 20
 
-// A tail holds the bytes that were to be appended to a file.
-type tail struct {
-	path    string
-	id      string // of the file, Identity.Lasting
-	at      int64  // its size before
-	size    int64
-	hash    string
-	content []byte // nil where the store must not hold it
-}
-
 // recoverAppend ends the append of a dead process.
 func (c *Call) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, ch *checkpoint.Recorded,
 	step *record) error {
-	w := &tail{path: step.Path, id: step.Before.ID, at: ch.Before.Size,
-		size: ch.After.Size - ch.Before.Size, hash: ch.After.Tail}
-	var err error
-	if w.content, err = db.Content(ctx, cmp.Or(w.hash, ch.After.Hash)); err != nil && !lacking(err) {
+	at, size, hash := ch.Before.Size, ch.After.Size-ch.Before.Size, ch.After.Tail
+	content, err := db.Content(ctx, cmp.Or(hash, ch.After.Hash))
+	if err != nil && !lacking(err) {
 		return err
 	}
-	if w.hash == "" && err == nil { // the store has the whole file
-		w.content = w.content[w.at:]
-		w.hash = HashOf(w.content)
+	if hash == "" && err == nil { // the store has the whole file
+		content = content[at:]
+		hash = HashOf(content)
 	}
-	is, err := c.endAppend(w)
+	is, err := c.endAppend(step, at, size, hash, content)
 	if err != nil {
 		return err
 	}
 	if is == checkpoint.Foreign {
 		c.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
 			"changed the file since, or nobody knows what was to be appended",
-			"id", id, "path", w.path, "from", w.at, "bytes", w.size)
+			"id", id, "path", step.Path, "from", at, "bytes", size)
 	} else {
-		c.logger.Info("an interrupted append was ended", "id", id, "path", w.path, "outcome", is)
+		c.logger.Info("an interrupted append was ended", "id", id, "path", step.Path, "outcome", is)
 	}
 	return db.Settle(ctx, id, is)
 }
@@ -530,11 +508,11 @@ func lacking(err error) bool {
 	return bad || errors.Is(err, checkpoint.ErrNoContent) || errors.Is(err, checkpoint.ErrSealed)
 }
 
-// endAppend brings an append to its end that was interrupted, and says what became of it. It never
-// takes a byte away: others may have appended since. What is missing of a tail is appended if the
-// file ends with the part that is there. If not, it is left as it is found.
-func (c *Call) endAppend(w *tail) (checkpoint.Outcome, error) {
-	place, err := c.placeOf(w.path)
+// endAppend brings an append to its end that was interrupted, and says what became of it: at the size at of the file, size bytes with that hash
+// were to come. content is nil where the store must not hold them. It never takes a byte away: others may have appended since. The missing part is
+// appended if the file ends with the part that is there. If not, it is left as it is found.
+func (c *Call) endAppend(step *record, at, size int64, hash string, content []byte) (checkpoint.Outcome, error) {
+	place, err := c.placeOf(step.Path)
 	if err != nil {
 		return "", err
 	}
@@ -543,37 +521,36 @@ func (c *Call) endAppend(w *tail) (checkpoint.Outcome, error) {
 	}
 	defer place.Close() //nolint:errcheck // nothing was written through it
 	info := place.Object().Info
-	if info.Kind != guardfs.KindFile || info.ID.Lasting() != w.id || info.Size < w.at {
+	if info.Kind != guardfs.KindFile || info.ID.Lasting() != step.Before.ID || info.Size < at {
 		return checkpoint.Foreign, nil // another file, or cut off by others
 	}
-	if info.Size == w.at {
+	if info.Size == at {
 		return checkpoint.Aborted, nil
 	}
-	f, err := c.openSame(w.path, info.ID)
+	f, err := c.openSame(step.Path, info.ID)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
-	there := make([]byte, min(info.Size-w.at, w.size+tailWindow))
-	n, err := f.ReadAt(there, w.at)
+	there := make([]byte, min(info.Size-at, size+tailWindow))
+	n, err := f.ReadAt(there, at)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
 	there = there[:n]
-	whole := int64(n) >= w.size
+	whole := int64(n) >= size
 	switch {
-	case whole && HashOf(there[:w.size]) == w.hash,
-		w.content != nil && bytes.Contains(there, w.content):
+	case whole && HashOf(there[:size]) == hash, content != nil && bytes.Contains(there, content):
 		_, err = place.Append(info.ID, nil) // it syncs: nobody may have come to do that
 		return checkpoint.Committed, err
-	case whole || !bytes.HasPrefix(w.content, there):
+	case whole || !bytes.HasPrefix(content, there):
 		return checkpoint.Foreign, nil
 	}
-	made, err := place.Append(info.ID, w.content[n:])
+	made, err := place.Append(info.ID, content[n:])
 	if err != nil {
 		return "", err
 	}
-	if made.At != w.at+int64(n) { // others came in between; it is all there, in two pieces
+	if made.At != at+int64(n) { // others came in between; it is all there, in two pieces
 		return checkpoint.Foreign, nil
 	}
 	return checkpoint.Committed, nil

@@ -295,17 +295,6 @@ func (p *Entry) rmdir() error {
 	})
 }
 
-// empty reports whether nothing is in the directory behind a descriptor that was not read from yet.
-func (k *kernel) empty(fd int) (bool, error) {
-	var list [4096]byte
-	n, err := k.getdents(fd, list[:])
-	if err != nil {
-		return false, err
-	}
-	_, n, _ = unix.ParseDirent(list[:n], -1, nil)
-	return n == 0, nil
-}
-
 // carryDir is carry for a directory. With m.Xattrs nil an inherited ACL stays.
 func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
 	if m.Xattrs == nil {

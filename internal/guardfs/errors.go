@@ -103,7 +103,6 @@ const (
 	LinkInTurns       Interference = "link_in_turns"
 	LinkInTheWay      Interference = "link_in_the_way" // Fact: where it leads
 	OpenedInTurns     Interference = "replaced_in_turns"
-	Filled            Interference = "filled" // a directory that was to be removed
 	DirRemoved        Interference = "directory_removed"
 	DirMoved          Interference = "directory_moved"
 	DirRefused        Interference = "directory_moved_out" // to a place that the Judge refuses

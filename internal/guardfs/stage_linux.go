@@ -397,15 +397,6 @@ func (p *Entry) renameKept(kept string) (done bool, err error) {
 	return done, err
 }
 
-// Empty reports whether nothing is in the directory there.
-func (p *Entry) Empty() (empty bool, err error) {
-	err = p.withDir("list", func(fd int) error {
-		empty, err = p.fs.kernel.empty(fd)
-		return err
-	})
-	return empty, err
-}
-
 // drop removes the thing own.
 func (p *Entry) drop(own Precondition) error {
 	return p.at("drop", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, own.ID) })

@@ -170,20 +170,6 @@ func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 // renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
 func (p *Entry) renameKept(kept string) (bool, error) { return p.root.Rename(p.base, kept) == nil, nil }
 
-// Empty reports whether nothing is in the directory there.
-func (p *Entry) Empty() (bool, error) {
-	dir, err := p.root.Open(p.base)
-	if err != nil {
-		return false, p.failed("list", err)
-	}
-	defer dir.Close() //nolint:errcheck // nothing was written through it
-	names, err := dir.Readdirnames(1)
-	if err != nil && err != io.EOF {
-		return false, p.failed("list", err)
-	}
-	return len(names) == 0, nil
-}
-
 // Sync puts the content of the new file at a temporary name on stable storage.
 func (p *Entry) Sync() error {
 	if made := p.staged(); made == nil || made.Kind != KindFile {

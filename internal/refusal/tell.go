@@ -305,8 +305,9 @@ func derived(facts any) map[string]string {
 	case readers.Hinter:
 		return map[string]string{"hint": f.Hint()}
 	case []engine.Blocked:
-		out := map[string]string{"count": strconv.Itoa(len(f)),
-			"stays": is(slices.ContainsFunc(f, func(b engine.Blocked) bool { return b.Stays }))}
+		out := map[string]string{"count": strconv.Itoa(len(f)), "stays": is(slices.ContainsFunc(f, func(b engine.Blocked) bool {
+			return slices.Contains([]string{engine.OtherKind.Name, engine.KindForDir.Name, engine.WasDirOf.Name}, b.Why.Name)
+		}))}
 		if len(f) > 0 {
 			out["first"] = edit.ShownPath(f[0].Path)
 		}
