@@ -151,7 +151,7 @@ func TestPlacesShareTheirDirectory(t *testing.T) {
 func TestLocksTakeOneFile(t *testing.T) {
 	l, err := OpenLocks(t.TempDir())
 	must(t, err)
-	if !l.shared.bytes {
+	if !l.bytes {
 		t.Skip("SKIPPED: this system can't lock bytes for an open file")
 	}
 	fds := openFDs(t)
@@ -178,7 +178,7 @@ func TestLocksThatAreFiles(t *testing.T) {
 		var err error
 		l[i], err = OpenLocks(dir)
 		must(t, err)
-		l[i].shared.bytes = false
+		l[i].bytes = false
 	}
 	unlock, err := l[0].Lock(context.Background(), "a", "b")
 	must(t, err)
