@@ -809,7 +809,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 	}
 	if at == nil || anchor != st.Path {
-		foreseen, _, name, err := s.c.fs.NearestEntry(anchor, nil)
+		foreseen, name, err := s.c.fs.NearestEntry(anchor)
 		if err != nil {
 			return err
 		}
@@ -1207,7 +1207,7 @@ func (t *Target) metaAfter() guardfs.Metadata {
 	case t.isNew():
 		return t.fresh
 	case t.fileReplacesDir(): // nobody knows what the file had
-		m, err := t.place.Fresh(0o666, false)
+		m, err := t.place.Fresh(0o666)
 		if err == nil {
 			return m
 		}
@@ -1297,7 +1297,7 @@ func (c *Call) removeEmpty(dir, lasting string) error {
 		case o.Info.Kind != guardfs.KindDir || lasting != "" && o.Info.ID.Lasting() != lasting:
 			err = errNotOurs
 		default:
-			if err = place.RemoveEmptyDir(context.Background()); err == nil {
+			if err = place.RemoveEmptyDir(); err == nil {
 				if err := place.SyncNames(); err != nil {
 					c.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
 				}

@@ -134,23 +134,51 @@ func (p *Entry) look(a Access) (err error) {
 	return nil
 }
 
-// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
-func (p *Entry) change(op string, a Access, call func() error) error {
-	if err := p.look(a); err != nil {
+// Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
+// directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
+// name is not on stable storage before SyncNames.
+func (p *Entry) Mkdir(mode fs.FileMode) error {
+	if err := p.look(Create); err != nil {
 		return err
 	}
 	if err := p.still(); err != nil {
 		return err
 	}
-	return p.nameFailed(op, call())
+	d, made, err := p.Stage(context.Background(), p.base, NewObject{Kind: KindDir, Mode: mode})
+	if err != nil {
+		return err
+	}
+	defer d.Close()                  //nolint:errcheck // nothing was written through it
+	if err = p.still(); err != nil { // the directory that is held may have been moved: then it lies elsewhere
+		p.drop(made.Precondition()) //nolint:errcheck // the first error is the one that counts
+		return err
+	}
+	p.object.Info = made.Info
+	return nil
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
-func (p *Entry) RemoveEmptyDir(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return p.failed("rmdir", err)
+func (p *Entry) RemoveEmptyDir() error {
+	if err := p.look(Remove); err != nil {
+		return err
 	}
-	return p.change("rmdir", Remove, p.rmdir)
+	if err := p.still(); err != nil {
+		return err
+	}
+	return p.nameFailed("rmdir", p.rmdir())
+}
+
+// Fresh is the metadata that a new file made there with mode gets from the system: the umask, the directory's default ACL and its group
+// have a say. A file made in a new directory gets the same as beside it. Nothing stays behind.
+func (p *Entry) Fresh(mode fs.FileMode) (Metadata, error) {
+	tag := NewTag()
+	defer p.fs.journal.Forget(tag)
+	t, made, err := p.Stage(context.Background(), TempName(tag, 0), NewObject{Kind: KindFile, Mode: mode, Open: true})
+	if err != nil {
+		return Metadata{}, err
+	}
+	err = t.Drop(made.Precondition())
+	return made.Meta, errors.Join(err, t.Close())
 }
 
 // RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked

@@ -252,41 +252,6 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 	}
 }
 
-// Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
-// directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
-// name is not on stable storage before SyncNames.
-func (p *Entry) Mkdir(mode fs.FileMode) error {
-	if err := p.look(Create); err != nil {
-		return err
-	}
-	if err := p.still(); err != nil {
-		return err
-	}
-	return p.at("mkdir", func(dir int) error {
-		k := p.fs.kernel
-		err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, bitsOf(mode)) })
-		if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
-			return err
-		}
-		// The pinned directory may have been moved: what counts is where the new one really is. And some file systems report
-		// failures of calls that took effect: nothing was there a moment ago.
-		st, name, lerr := k.subdirectory(dir, p.base)
-		switch {
-		case err == nil && lerr == nil && name == join(p.dir.True, p.base):
-			p.object.Info = st.info
-			return nil
-		case err != nil && lerr == unix.ENOENT:
-			return err
-		case err == nil && lerr != nil:
-			err = lerr
-		case err == nil:
-			err = p.conflict(DirMoved)
-		}
-		k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
-		return err
-	})
-}
-
 // rmdir removes the empty directory there.
 func (p *Entry) rmdir() error {
 	k := p.fs.kernel
@@ -356,45 +321,6 @@ func (p *Entry) withDir(op string, call func(fd int) error) error {
 		}
 		return err
 	})
-}
-
-// subdirectory looks at the directory name below dir, and at where it is.
-func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
-	fd, err := k.openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return status{}, "", err
-	}
-	defer k.close(fd)
-	st, err := k.stat(fd)
-	if err != nil {
-		return status{}, "", err
-	}
-	at, gone, err := k.trueName(fd, &st)
-	if err == nil && gone {
-		err = unix.ENOENT
-	}
-	return st, at, err
-}
-
-// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
-// directory's default ACL and its group have a say. An object made in a new directory gets the same as beside it. Nothing stays behind.
-func (p *Entry) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
-	tag := NewTag()
-	defer p.fs.journal.Forget(tag)
-	t, err := p.beside(TempName(tag, 0))
-	if err != nil {
-		return m, p.failed("stage", err)
-	}
-	if err = t.create(bitsOf(mode)); err == nil {
-		m, err = p.fs.kernel.fresh(t.temp.file.fd.fd)
-	}
-	if cerr := t.Close(); err == nil {
-		err = cerr
-	}
-	if dir {
-		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
-	}
-	return m, p.failed("stage", err)
 }
 
 // syncDir puts the names in the directory behind an O_PATH handle on stable storage.

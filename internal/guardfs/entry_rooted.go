@@ -164,56 +164,10 @@ func (p *Entry) Expected(m Metadata) Metadata {
 	return m
 }
 
-// Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name
-// is not on stable storage before SyncNames.
-func (p *Entry) Mkdir(mode fs.FileMode) error {
-	if err := p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) }); err != nil {
-		return err
-	}
-	err := p.still() // what counts is where the new one really is
-	fi, lerr := p.root.Lstat(p.base)
-	switch {
-	case lerr != nil:
-		return p.failed("mkdir", lerr)
-	case !fi.IsDir():
-		return p.conflict(Replaced)
-	case err != nil:
-		p.root.Remove(p.base) //nolint:errcheck // the first error is the one that counts
-		return err
-	}
-	p.object.Info = infoOf(p.root.Root, p.base, fi)
-	return nil
-}
-
 // DirMetadata is the metadata of the directory there, without its time and its attributes.
 func (p *Entry) DirMetadata() (Metadata, error) {
 	i := p.object.Info
 	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, nil
-}
-
-// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
-func (p *Entry) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
-	tag := NewTag()
-	temp := TempName(tag, 0)
-	if err := p.fs.journal.give(p.object.True, temp); err != nil {
-		return Metadata{}, err
-	}
-	defer p.fs.journal.Forget(tag)
-	file, err := p.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
-	if err != nil {
-		return Metadata{}, p.failed("stage", err)
-	}
-	fi, err := file.Stat()
-	var i Info
-	if err == nil {
-		i = infoOf(p.root.Root, temp, fi)
-	}
-	if dir {
-		i.Mode |= p.dir.Info.Mode & fs.ModeSetgid
-	}
-	file.Close() //nolint:errcheck // nothing was written through it
-	err = errors.Join(err, p.root.Remove(temp))
-	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, p.failed("stage", err)
 }
 
 // dirRoot is the directory of an entry. A test may have its calls fail, those that change something

@@ -49,7 +49,7 @@ type NewObject struct {
 	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool
-	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
+	Mode            fs.FileMode // of a new file or directory without Like and Meta, less the umask; 0: 0o666 or 0o777
 	Sync            bool        // Sync will be called
 	// Open keeps a file open until Close, and nameless until Publish where the system can do that. The entry that it is
 	// staged for has to be the one that it is exchanged with.

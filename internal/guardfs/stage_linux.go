@@ -89,6 +89,9 @@ func (p *Entry) stageFile(ctx context.Context, what *NewObject, made *Staged) (e
 	k := p.fs.kernel
 	meta := what.metadata()
 	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
+	if what.Mode != 0 {
+		mode = bitsOf(what.Mode)
+	}
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}

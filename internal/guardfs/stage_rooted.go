@@ -114,6 +114,9 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 // makeFile writes a new file.
 func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, made *Staged) error {
 	mode := fs.FileMode(0o666)
+	if what.Mode != 0 {
+		mode = what.Mode
+	}
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}

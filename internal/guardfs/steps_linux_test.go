@@ -73,14 +73,15 @@ func (s *step) open(f *FS, top string, n int) (p, hold *Entry, err error) {
 
 // carryOut stages all, saves the row, and swaps each; then the holds go.
 func (r *row) carryOut(f *FS, top string) error {
-	gone := func(name string) bool {
-		return slices.ContainsFunc(r.steps, func(s step) bool {
-			return (s.action == "rmdir" || s.action == "remove") && name == top+"/"+s.path
-		})
-	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		at, _, _, err := f.NearestEntry(top+"/"+s.path, gone)
+		anchor := s.path // in a directory that stays
+		for _, o := range r.steps {
+			if (o.action == "rmdir" || o.action == "remove") && len(o.path) < len(anchor) && strings.HasPrefix(anchor, o.path+"/") {
+				anchor = o.path
+			}
+		}
+		at, _, err := f.NearestEntry(top + "/" + anchor)
 		if err != nil {
 			return err
 		}
