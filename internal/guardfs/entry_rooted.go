@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 )
 
@@ -22,7 +21,6 @@ type Entry struct {
 	object Object
 	links  bool  // a symbolic link there may itself be loaded; see EntryLink
 	temp   *temp // of a temporary name; nil for others
-	once   sync.Once
 }
 
 // readTarget reads the text of the link that stands there.
@@ -54,10 +52,7 @@ func EntriesOpen(names []string) int { return len(names) }
 const SharedDirs = false
 
 // Close gives the directory back.
-func (p *Entry) Close() (err error) {
-	p.once.Do(func() { err = p.root.Close() })
-	return err
-}
+func (p *Entry) Close() error { return p.root.Close() }
 
 // SyncNames puts the names in the entry's directory on stable storage, where the system can do that.
 func (p *Entry) SyncNames() error {
@@ -193,6 +188,17 @@ func (r *dirRoot) do(op string, call func() error) error {
 	return f.Err
 }
 
+// again makes a call that looks or removes, three times if it fails: a passing fault is no reason to take back what was made, or to leave
+// something behind.
+func (r *dirRoot) again(op string, call func() error) (err error) {
+	for range 3 {
+		if err = r.do(op, call); err == nil || os.IsNotExist(err) {
+			break
+		}
+	}
+	return err
+}
+
 // OpenRoot opens a directory below r.
 func (r *dirRoot) OpenRoot(name string) (sub *dirRoot, err error) {
 	err = r.do("openat", func() error {
@@ -207,7 +213,11 @@ func (r *dirRoot) OpenRoot(name string) (sub *dirRoot, err error) {
 }
 
 func (r *dirRoot) OpenFile(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
-	err = r.do("openat", func() error {
+	try := r.again
+	if flag&os.O_CREATE != 0 {
+		try = r.do
+	}
+	err = try("openat", func() error {
 		f, err = r.Root.OpenFile(name, flag, mode)
 		return err
 	})
@@ -217,7 +227,7 @@ func (r *dirRoot) OpenFile(name string, flag int, mode fs.FileMode) (f *os.File,
 func (r *dirRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
 
 func (r *dirRoot) Lstat(name string) (fi fs.FileInfo, err error) {
-	err = r.do("stat", func() error {
+	err = r.again("stat", func() error {
 		fi, err = r.Root.Lstat(name)
 		return err
 	})
@@ -229,7 +239,15 @@ func (r *dirRoot) Rename(from, to string) error {
 }
 
 func (r *dirRoot) Remove(name string) error {
-	return r.do("unlink", func() error { return r.Root.Remove(name) })
+	tried := false
+	return r.again("unlink", func() error {
+		err := r.Root.Remove(name)
+		if tried && os.IsNotExist(err) { // the first try took effect
+			err = nil
+		}
+		tried = true
+		return err
+	})
 }
 
 func (r *dirRoot) Mkdir(name string, mode fs.FileMode) error {

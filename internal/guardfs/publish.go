@@ -80,6 +80,14 @@ func (m *Staged) Precondition() Precondition {
 	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
+// staged is the object that Stage left at p, as it was left; nil: there is none.
+func (p *Entry) staged() *Info {
+	if p.temp == nil {
+		return nil
+	}
+	return p.temp.made
+}
+
 // Publish exchanges what the names p and temp have: out has to be at p, and in at temp. It looks before and
 // after. Where something else came out the answer is a *ConflictError, after one rename
 // back if what came in is still there. After an error the names may have been exchanged all the same, and nothing is lost:

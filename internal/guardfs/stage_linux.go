@@ -26,14 +26,6 @@ type stagedFile struct {
 	now   status // what it was when it was made, then with its metadata
 }
 
-// staged is the object that Stage left at p, as it was left; nil: there is none.
-func (p *Entry) staged() *Info {
-	if p.temp == nil {
-		return nil
-	}
-	return p.temp.made
-}
-
 // beside is the entry of a temporary name in the directory of p, which it shares.
 func (p *Entry) beside(name string) (*Entry, error) {
 	if _, err := p.fd.use(); err != nil {

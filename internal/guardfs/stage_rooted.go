@@ -18,14 +18,6 @@ type temp struct {
 	made *Info // the object that Stage left there, as it was left; nil: none, or another process staged it
 }
 
-// staged is the object that Stage left at p, as it was left; nil: there is none.
-func (p *Entry) staged() *Info {
-	if p.temp == nil {
-		return nil
-	}
-	return p.temp.made
-}
-
 // beside is the entry of a temporary name in the directory of p.
 func (p *Entry) beside(name string) (*Entry, error) {
 	root, err := p.root.OpenRoot(".")
@@ -58,7 +50,7 @@ func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry,
 		err = nil
 	case absent:
 		if err = t.make(ctx, &what, made); err == nil {
-			if fi, err = lstatAgain(root, base); err == nil {
+			if fi, err = root.Lstat(base); err == nil {
 				t.temp.made = &made.Info
 			}
 		}
@@ -157,10 +149,10 @@ func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, m
 
 // FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
 func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
-	fi, err := lstatAgain(p.root, p.base)
+	fi, err := p.root.Lstat(p.base)
 	if err == nil && fi.Mode().Perm() != mode.Perm() {
 		if err = p.root.Chmod(p.base, mode); err == nil {
-			fi, err = lstatAgain(p.root, p.base)
+			fi, err = p.root.Lstat(p.base)
 		}
 	}
 	if err != nil {
@@ -205,17 +197,15 @@ func (p *Entry) Sync() error {
 
 // drop removes the thing own.
 func (p *Entry) drop(own Precondition) error {
-	_, err := p.matchAgain(own)
+	_, err := p.match(own)
 	if _, ok := errors.AsType[*ConflictError](err); ok {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for range 3 { // a passing fault is no reason to leave litter
-		if err = p.root.Remove(p.base); err == nil || os.IsNotExist(err) {
-			return nil
-		}
+	if err = p.root.Remove(p.base); os.IsNotExist(err) {
+		err = nil
 	}
 	return err
 }
