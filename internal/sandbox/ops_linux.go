@@ -65,31 +65,10 @@ func (w *worker) opened(q *request, r *reply) error {
 	}
 	const plain = unix.O_PATH | unix.O_DIRECTORY | unix.O_WRONLY | unix.O_RDWR
 	regular := r.bits&hasStat != 0 && r.stat[1]&unix.S_IFMT == unix.S_IFREG
-	switch {
-	case regular && flags&plain == 0:
+	if regular && flags&plain == 0 {
 		w.begin(fd, r)
-	case regular && q.op == opOpen2 && q.dir == unix.AT_FDCWD:
-		w.openAhead(fd, r)
 	}
 	return w.told(r)
-}
-
-// openAhead opens a small file, on which a handle was opened by its path, to be read: as a rule
-// that is asked for next. The handle has shown that the file is inside. On a file system that may
-// let us wait, or where to read does something, nothing is read before it was judged.
-func (w *worker) openAhead(handle int, r *reply) {
-	if r.stat[2] > ahead || !guardfs.Local(r.magic) {
-		return
-	}
-	fd, err := w.calls.Reopen(handle, guardfs.ReadFlags)
-	if err != nil {
-		return // the open that comes next is told
-	}
-	w.table.mu.Lock()
-	w.table.held[fd] = &held{inside: true}
-	w.table.mu.Unlock()
-	r.again, r.bits = int64(fd), r.bits|readable
-	w.begin(fd, r)
 }
 
 // begin reads the beginning of a file that was opened to be read, if that is all of it.
