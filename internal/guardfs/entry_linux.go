@@ -170,13 +170,8 @@ func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err err
 				return nil
 			}
 		}
-		switch {
-		case fd < 0:
-			b = &Before{}
-		case st.info.Kind == KindFile && how.unread(st.info.Size, max):
-			b, err = p.sum(fd, &st, how == onlyHash)
-		default:
-			b, err = k.load(fd, &st, p.object.Spelled, max)
+		if b = (&Before{}); fd >= 0 {
+			b, err = k.load(fd, &st, p.object.Spelled, max, how)
 		}
 		return err
 	})
@@ -189,30 +184,9 @@ func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err err
 	return b, err
 }
 
-// sum describes the file behind fd without its content.
-func (p *Entry) sum(fd int, st *status, hashed bool) (*Before, error) {
-	k := p.fs.kernel
-	n, err := k.reopen(fd, ReadFlags)
-	if err != nil {
-		return nil, err
-	}
-	defer k.close(n) //nolint:errcheck // nothing was written through it
-	xattrs, err := k.xattrs(n)
-	if err != nil {
-		return nil, p.failed("read attributes of", err)
-	}
-	b := newBefore(st.info, nil, xattrs)
-	if b.Hash = ""; hashed {
-		if b.Hash, err = k.hash(n); err != nil {
-			return nil, p.failed("read", err)
-		}
-	}
-	return b, nil
-}
-
-// load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;
+// load reads the object behind an O_PATH handle; a file is only described, or only hashed, where how says so. When it changes under the reading it is read again, a few times;
 // a mixture does no harm, because its hash matches no content and the Publish is refused.
-func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, error) {
+func (k *kernel) load(fd int, st *status, name string, max int64, how loading) (*Before, error) {
 	failed := func(op string, err error) (*Before, error) {
 		return nil, &PathError{Op: op, Path: name, Err: err}
 	}
@@ -222,7 +196,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 		if err != nil {
 			return failed("read link", err)
 		}
-		return newBefore(st.info, []byte(target), nil), nil
+		return newBefore(st.info, []byte(target), hashOf([]byte(target)), nil), nil
 	case KindFile:
 	default:
 		return nil, &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
@@ -233,9 +207,18 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 	}
 	defer k.close(n)
 	for from, try := *st, 0; ; try++ {
-		content, err := k.slurp(n, name, from.info.Size, max)
-		if err != nil {
-			return nil, err
+		var content []byte
+		var hash string
+		switch {
+		case how == onlyHash:
+			if hash, err = k.hash(n); err != nil {
+				return failed("read", err)
+			}
+		case !how.unread(from.info.Size, max):
+			if content, err = k.slurp(n, name, from.info.Size, max); err != nil {
+				return nil, err
+			}
+			hash = hashOf(content)
 		}
 		xattrs, err := k.xattrs(n)
 		if err != nil {
@@ -246,7 +229,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 			return failed("stat", err)
 		}
 		if to.info.unchanged(&from.info) || try >= 3 {
-			return newBefore(to.info, content, xattrs), nil
+			return newBefore(to.info, content, hash, xattrs), nil
 		}
 		from = to
 	}

@@ -114,7 +114,7 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 		if err != nil {
 			return nil, p.failed("read link", err)
 		}
-		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), nil), nil
+		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), hashOf([]byte(target)), nil), nil
 	case !fi.Mode().IsRegular():
 		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
 	}
@@ -124,11 +124,11 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	if how.unread(fi.Size(), max) {
-		b := newBefore(f.Info(), nil, xattrs(f.file))
-		if b.Hash = ""; how == onlyHash {
-			b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
+		hash := ""
+		if how == onlyHash {
+			hash, err = stream(context.Background(), f, f.info.Size, func([]byte) error { return nil })
 		}
-		return b, err
+		return newBefore(f.info, nil, hash, xattrs(f.file)), err
 	}
 	content, err := f.slurp(max)
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBefore(info, content, xattrs(f.file)), nil
+	return newBefore(info, content, hashOf(content), xattrs(f.file)), nil
 }
 
 // Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer

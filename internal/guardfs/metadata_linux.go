@@ -53,10 +53,13 @@ func foreignGroup(mode fs.FileMode) fs.FileMode { return mode&^0o070 | mode&(mod
 
 // xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
 func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
-	raw, err := grow(func(p []byte) (n int, err error) {
-		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
-		return n, err
-	})
+	get := func(name string) ([]byte, error) {
+		return grow(func(p []byte) (n int, err error) {
+			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
+			return n, err
+		})
+	}
+	raw, err := get("")
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
 		return nil, nil
 	}
@@ -65,10 +68,7 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 	}
 	all := map[string][]byte{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\x00"), "\x00") {
-		value, err := grow(func(p []byte) (n int, err error) {
-			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
-			return n, err
-		})
+		value, err := get(name)
 		switch err {
 		case nil:
 			all[name] = value

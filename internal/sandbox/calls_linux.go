@@ -154,8 +154,7 @@ func listing(names []byte) bool {
 func changing(o op) bool {
 	switch o {
 	case opWrite, opSetxattr, opRemovexattr, opChown, opChmodPath, opTouch, opFallocate,
-		opTruncate, opPublish,
-		opLink, opRename, opUnlink, opMkdir, opSymlink:
+		opTruncate, opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return true
 	}
 	return false
@@ -324,8 +323,8 @@ func (c calls) Magic(fd int) (magic uint32, err error) {
 	return r.magic, err
 }
 
-func (c calls) Faccessat(dir int, _ string, mode uint32) error {
-	_, err := c.ask(&request{op: opAccess, fd: dir, a: int64(mode)}, nil)
+func (c calls) Faccessat(dir int, name string, mode uint32) error {
+	_, err := c.ask(&request{op: opAccess, fd: dir, name: name, a: int64(mode)}, nil)
 	return err
 }
 
@@ -432,18 +431,13 @@ func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
 	return r.n, err
 }
 
-func (c calls) Flistxattr(fd int, p []byte) (int, error) {
-	if w, own, err := c.s.of(fd); err == nil && w.fresh(own, func(o *opened) (bare bool) {
+func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
+	if w, own, err := c.s.of(fd); err == nil && name == "" && w.fresh(own, func(o *opened) (bare bool) {
 		bare, o.bare = o.bare, false
 		return bare
 	}) {
 		return 0, nil
 	}
-	r, err := c.ask(&request{op: opListxattr, fd: fd, b: int64(len(p))}, p)
-	return int(r.n), err
-}
-
-func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
 	r, err := c.ask(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(p))}, p)
 	return int(r.n), err
 }

@@ -63,10 +63,6 @@ func (c calls) two(q *request) error {
 	return err
 }
 
-func (c calls) Publish(fd, dir int, name string) error {
-	return c.two(&request{op: opPublish, fd: fd, dir: dir, name: name})
-}
-
 func (c calls) Linkat(a int, from string, b int, to string) error {
 	return c.two(&request{op: opLink, fd: a, text: from, dir: b, name: to})
 }

@@ -42,7 +42,6 @@ const (
 	opPread
 	opWrite
 	opSeek
-	opListxattr
 	opGetxattr
 	opSetxattr
 	opRemovexattr
@@ -52,7 +51,6 @@ const (
 	opFallocate
 	opTruncate
 	opFsync
-	opPublish
 	opLink
 	opRename
 	opUnlink
