@@ -199,7 +199,13 @@ func (q *inotify) Read(p []byte) (int, error) {
 	return q.do(func(fd int) (int, error) { return unix.Read(fd, p) })
 }
 
-func (q *inotify) Close() error { return q.file.Close() }
+func (q *inotify) Close() error {
+	err := q.file.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		err = nil
+	}
+	return err
+}
 
 // Wait waits for one caller at a time, and takes no thread for it.
 func (q *inotify) Wait(ctx context.Context) error {
