@@ -269,7 +269,7 @@ func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.carry(fd, &now, &m, true)
+	return k.carry(fd, &now, &m)
 }
 
 // DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"time"
 )
 
 // Entry is one name in one directory: where something is to be changed. The last component is never followed.
@@ -234,10 +233,6 @@ func (r *dirRoot) Lstat(name string) (fi fs.FileInfo, err error) {
 	return fi, err
 }
 
-func (r *dirRoot) Rename(from, to string) error {
-	return r.do("rename", func() error { return r.Root.Rename(from, to) })
-}
-
 func (r *dirRoot) Remove(name string) error {
 	tried := false
 	return r.again("unlink", func() error {
@@ -248,22 +243,6 @@ func (r *dirRoot) Remove(name string) error {
 		tried = true
 		return err
 	})
-}
-
-func (r *dirRoot) Mkdir(name string, mode fs.FileMode) error {
-	return r.do("mkdir", func() error { return r.Root.Mkdir(name, mode) })
-}
-
-func (r *dirRoot) Symlink(target, name string) error {
-	return r.do("symlink", func() error { return r.Root.Symlink(target, name) })
-}
-
-func (r *dirRoot) Chmod(name string, mode fs.FileMode) error {
-	return r.do("chmod", func() error { return r.Root.Chmod(name, mode) })
-}
-
-func (r *dirRoot) Chtimes(name string, accessed, modified time.Time) error {
-	return r.do("utimes", func() error { return r.Root.Chtimes(name, accessed, modified) })
 }
 
 // SameMount reports whether p and q are on one device. Whether a thing can be renamed from one to the other is told by the rename.

@@ -192,7 +192,7 @@ func (p *Entry) fill(ctx context.Context, what *NewObject, meta *Metadata, made 
 		}
 	}
 	if err == nil && meta != nil {
-		made.Dropped, err = k.carry(fd, &f.now, meta, what.KeepSpecialBits)
+		made.Dropped, err = k.carry(fd, &f.now, meta)
 	}
 	if err == nil && what.Meta != nil {
 		if terr := k.setTimes(fd, what.Meta); !unkept(terr) {

@@ -80,7 +80,7 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 	case KindFile:
 		return p.makeFile(ctx, what, meta, made)
 	case KindSymlink:
-		return p.root.Symlink(string(what.Content), p.base)
+		return p.root.do("symlink", func() error { return p.root.Symlink(string(what.Content), p.base) })
 	case KindDir:
 		mode := fs.FileMode(0o777)
 		if what.Mode != 0 {
@@ -89,7 +89,7 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 		if meta != nil {
 			mode = 0o700 // nobody looks in before the right mode is set
 		}
-		err := p.root.Mkdir(p.base, mode)
+		err := p.root.do("mkdir", func() error { return p.root.Mkdir(p.base, mode) })
 		if err != nil || meta == nil {
 			return err
 		}
@@ -136,13 +136,13 @@ func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, m
 		}
 	}
 	if err == nil && meta != nil {
-		made.Dropped = carry(file, meta, what.KeepSpecialBits)
+		made.Dropped = carry(file, meta, false)
 	}
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil && what.Meta != nil && !what.Meta.ModTime.IsZero() {
-		err = p.root.Chtimes(p.base, what.Meta.ModTime, what.Meta.ModTime)
+		err = p.root.do("utimes", func() error { return p.root.Chtimes(p.base, what.Meta.ModTime, what.Meta.ModTime) })
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, m
 func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 	fi, err := p.root.Lstat(p.base)
 	if err == nil && fi.Mode().Perm() != mode.Perm() {
-		if err = p.root.Chmod(p.base, mode); err == nil {
+		if err = p.root.do("chmod", func() error { return p.root.Chmod(p.base, mode) }); err == nil {
 			fi, err = p.root.Lstat(p.base)
 		}
 	}
@@ -163,7 +163,9 @@ func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 }
 
 // renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
-func (p *Entry) renameKept(kept string) (bool, error) { return p.root.Rename(p.base, kept) == nil, nil }
+func (p *Entry) renameKept(kept string) (bool, error) {
+	return p.root.do("rename", func() error { return p.root.Rename(p.base, kept) }) == nil, nil
+}
 
 // Empty reports whether nothing is in the directory there.
 func (p *Entry) Empty() (bool, error) {
@@ -210,8 +212,8 @@ func (p *Entry) drop(own Precondition) error {
 	return err
 }
 
-// carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.
-func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
+// carry gives the staged file or, with dir, directory the metadata m, the mode last; a file gets no set-id bits. dropped lists what could not or must not be kept.
+func carry(file *os.File, m *Metadata, dir bool) (dropped []string) {
 	mode := m.Mode
 	if runtime.GOOS != "windows" {
 		fi, err := file.Stat()
@@ -226,7 +228,7 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 		}
 	}
 	dropped = append(dropped, setXattrs(file, m.Xattrs)...)
-	if keep := special && len(dropped) == 0; !keep {
+	if keep := dir && len(dropped) == 0; !keep {
 		if mode&fs.ModeSetuid != 0 {
 			dropped = append(dropped, "setuid")
 		}
