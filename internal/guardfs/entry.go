@@ -29,6 +29,13 @@ func (p *Entry) LockKey() string {
 // means links.
 func (p *Entry) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
 
+// Reload is Load for a caller who has what Load gave him before: when nothing about the
+// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
+// a change that a clock's tick hides from this. Elsewhere than on Linux it is Load.
+func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
+	return p.read(before, max, refuseLarger)
+}
+
 // Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
 // Hash. before may be nil.
 func (p *Entry) Peek(before *Before, most int64) (*Before, error) {
@@ -265,4 +272,24 @@ func (p *Entry) Drop(own Precondition) error {
 		return p.failed("drop", syscall.EINVAL)
 	}
 	return p.nameFailed("drop", p.drop(own))
+}
+
+// Appended tells the fate of a tail that was appended to a file.
+type Appended struct {
+	At    int64 // where it begins; later than the end that was looked at if others appended too
+	Bytes int   // that are there
+	Info  Info  // of the file, after it
+}
+
+// Append writes tail to the end of the file there, in place, if that is still the one called own
+// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
+// many are there. It syncs the file, and with an empty tail does no more.
+func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
+	if err := p.look(Modify); err != nil {
+		return a, err
+	}
+	if err := p.still(); err != nil {
+		return a, err
+	}
+	return p.append(own, tail)
 }

@@ -142,13 +142,6 @@ func (p *Entry) readTarget() (text string, err error) {
 	return text, err
 }
 
-// Reload is Load for a caller who has what Load gave him before: when nothing about the
-// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
-// a change that a clock's tick hides from this.
-func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
-	return p.read(before, max, refuseLarger)
-}
-
 func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
 	k := p.fs.kernel
 	if before != nil && before.Exists && before.Info.Kind == KindFile {

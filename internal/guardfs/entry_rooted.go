@@ -76,10 +76,6 @@ func (p *Entry) still() error {
 	return nil
 }
 
-// Reload is Load for a caller who has what Load gave him before: here nothing tells for
-// certain that a file has not changed.
-func (p *Entry) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
-
 func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
 	// An object that was judged is not judged again: a temporary name of a dead process would be denied.
 	seen := p.object.Info
