@@ -132,11 +132,8 @@ func (p *Entry) where() (name string, gone bool, err error) {
 
 // readTarget reads the text of the link that stands there.
 func (p *Entry) readTarget() (text string, err error) {
-	err = p.occupied("read link", func(_, fd int, st status) (err error) {
-		if st.info.Kind != KindSymlink {
-			return unix.EINVAL
-		}
-		text, err = p.fs.kernel.target(fd)
+	err = p.at("read link", func(dir int) (err error) {
+		text, err = p.fs.kernel.target(dir, p.base)
 		return err
 	})
 	return text, err
@@ -185,7 +182,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64, how loading) (
 	}
 	switch st.info.Kind {
 	case KindSymlink:
-		target, err := k.target(fd)
+		target, err := k.target(fd, "")
 		if err != nil {
 			return failed("read link", err)
 		}

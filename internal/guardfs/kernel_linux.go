@@ -214,9 +214,9 @@ func (k *kernel) name(fd int) (name string, err error) {
 	return name, err
 }
 
-// target reads the text of the symbolic link behind fd.
-func (k *kernel) target(fd int) (text string, err error) {
-	return retry(k, "readlink", func() (string, error) { return k.calls.Readlinkat(fd, "") })
+// target reads the text of the symbolic link name below dir, or with no name of the one behind dir. Anything else is EINVAL, or ENOENT.
+func (k *kernel) target(dir int, name string) (text string, err error) {
+	return retry(k, "readlink", func() (string, error) { return k.calls.Readlinkat(dir, name) })
 }
 
 // magic is the type of the file system that fd is on.

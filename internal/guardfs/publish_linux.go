@@ -387,7 +387,7 @@ func (k *kernel) unlike(fd int, st *status, want Precondition, held int, quick b
 	case quick && st.info.unchanged(was):
 		return "", nil
 	case st.info.Kind == KindSymlink:
-		target, err := k.target(fd)
+		target, err := k.target(fd, "")
 		if err == nil && hashOf([]byte(target)) != before.Hash {
 			why = LeadsElsewhere
 		}

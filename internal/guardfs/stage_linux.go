@@ -311,7 +311,7 @@ func (p *Entry) stageLink(what *NewObject, made *Staged) error {
 			err = oerr
 		}
 		if err == nil {
-			text, terr := k.target(fd)
+			text, terr := k.target(fd, "")
 			if errors.Is(terr, ErrUnavailable) {
 				return terr
 			}

@@ -100,7 +100,7 @@ func (f *FS) Entry(path string) (*Entry, error) {
 		switch {
 		case err == nil:
 			return nil, &SymlinkError{Path: path, Target: target}
-		case !errors.Is(err, syscall.EINVAL): // it is another thing by now: look again
+		case !errors.Is(err, syscall.EINVAL) && !errors.Is(err, os.ErrNotExist): // else it is gone, or another thing by now: look again
 			return nil, p.failed("read link", err)
 		case try >= retries:
 			return nil, p.conflict(LinkInTurns)

@@ -232,7 +232,7 @@ func (t *trail) followHandle(fd int) {
 		link, t.err = k.name(fd)
 	}
 	if t.err == nil {
-		target, t.err = k.target(fd)
+		target, t.err = k.target(fd, "")
 	}
 	if t.err == nil && strings.HasPrefix(target, "/") {
 		var root int

@@ -112,36 +112,6 @@ func TestWorkerGoesWrong(t *testing.T) {
 	}
 }
 
-// A worker that does not answer is killed, and reaped. It stops only once the handle is there: a
-// path that it was asked for before that would be looked for again by another worker.
-func TestWorkerHangs(t *testing.T) {
-	dir := t.TempDir()
-	plant(t, dir, map[string]string{"w/f": "x"})
-	s := armable(t, dir, dir+"/w", 1500*time.Millisecond, 1)
-	f, p := over(t, s), s.now
-	h, err := f.Resolve(dir+"/w/f", guardfs.Look)
-	must(t, err)
-	defer h.Close()
-	if err = os.WriteFile(dir+"/armed", []byte("stopped 1 0 false"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = h.Open()
-	if !errors.Is(err, guardfs.ErrUnavailable) {
-		t.Fatal(err) // the worker lives, and has no reason to tell
-	}
-	if why := p.why().Error(); !strings.Contains(why, "did not answer") {
-		t.Fatal(why)
-	}
-	<-p.reaped
-	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); err != nil {
-		t.Error("the next call:", err)
-	}
-	s.now.fail(fmt.Errorf("a test"))
-	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
-		t.Error("after too many starts:", err)
-	}
-}
-
 // A call that only looks and does not come back holds nobody but itself, until it has taken ten
 // times as long as others may.
 func TestStuckCallHoldsNobody(t *testing.T) {
@@ -189,7 +159,7 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 	}
 }
 
-// Descriptors of a dead worker are nobody's.
+// Descriptors of a dead worker are nobody's, and another one is started no more than a few times a minute.
 func TestHandlesOfDeadWorkers(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": "x"})
@@ -210,6 +180,16 @@ func TestHandlesOfDeadWorkers(t *testing.T) {
 		file.Close()
 	}
 	other.Close()
+	s.now.fail(errors.New("a test"))
+	if h, err = f.Resolve(dir+"/f", guardfs.Read); err != nil {
+		t.Error("the second start:", err)
+	} else {
+		h.Close()
+	}
+	s.now.fail(errors.New("a test"))
+	if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
+		t.Error("after too many starts:", err)
+	}
 	s.Close()
 	if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
 		t.Error("after the end:", err)
