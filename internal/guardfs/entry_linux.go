@@ -362,7 +362,7 @@ func (p *Entry) CopyUp() (Info, error) {
 	return p.object.Info, nil
 }
 
-// maxNested is how deep RemoveTree goes down with a descriptor for each level; what lies deeper is brought up into the tree's
+// maxNested is how deep RemoveTree goes down with a descriptor for each level; a deeper directory is brought up into the tree's
 // own directory, which is read again until nothing is in it.
 const maxNested = 100
 
@@ -436,7 +436,7 @@ func (r *treeRemoval) below(dir int, name string, depth int) error {
 	}
 	var buf [16 << 10]byte
 	for {
-		// From the beginning each time: what was read before is gone.
+		// From the beginning each time: the names that were read before are gone.
 		if _, err := r.k.calls.Seek(fd, 0, 0); err != nil {
 			return err
 		}

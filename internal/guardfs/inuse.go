@@ -20,8 +20,8 @@ type Use struct {
 	what []byte
 }
 
-// Use begins a use of key. It waits, until ctx ends, for a Last of the same key. what is for Abandoned,
-// and the same in all uses of the key.
+// Use begins a use of key. It waits, until ctx ends, for a Last of the same key. Abandoned gives the text what
+// back, which is the same in all uses of the key.
 func (l *Locks) Use(ctx context.Context, key string, what []byte) (*Use, error) {
 	sum := sha256.Sum256([]byte(key))
 	u := &Use{path: filepath.Join(l.dir, "use-"+hex.EncodeToString(sum[:16])), what: what}

@@ -28,7 +28,7 @@ const lockSlots = 1024
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
 // with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process
-// dies, in any way. Who waits asks again, about twice in a millisecond, in the same process as in another. Safe for concurrent use.
+// dies, in any way. A waiter asks again, about twice in a millisecond, in the same process as in another. Safe for concurrent use.
 type Locks struct {
 	dir    string
 	bytes  bool // the locks are bytes of one file

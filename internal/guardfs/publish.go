@@ -65,7 +65,7 @@ func (what *NewObject) metadata() *Metadata {
 // Staged is the object that Stage has made, or, for none, the one that was found under the name.
 type Staged struct {
 	Info    Info
-	Meta    Metadata // of a new thing that nothing was carried over to: what the system gave it
+	Meta    Metadata // that the system gave a new object to which nothing was carried over
 	Dropped []string // as in Published
 	Hash    string   // of what came from NewObject.Source
 }
