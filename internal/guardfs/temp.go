@@ -114,8 +114,12 @@ func random(digits int) string {
 // Temporary reports whether name looks like one that this package gives for a moment. Whether it is one, the journal and the store
 // tell. The names ending in ".kept" are not: they hold a text of somebody that nobody should miss.
 func Temporary(name string) bool {
-	_, ok := ParseTemp(name)
-	return ok
+	if _, ok := ParseTemp(name); ok {
+		return true
+	}
+	middle, ours := strings.CutPrefix(name, tempPrefix) // as earlier versions gave them
+	middle, temp := strings.CutSuffix(middle, tempSuffix)
+	return ours && temp && len(middle) >= TagLen && strings.Trim(middle, "0123456789abcdef-") == ""
 }
 
 // IsKept reports whether name is one under which something is kept beside a file.
