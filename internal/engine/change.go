@@ -767,7 +767,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		return nil
 	}
 	if at == nil {
-		foreseen, _, name, err := s.c.fs.NearestEntry(st.Path, nil)
+		foreseen, name, err := s.c.fs.NearestEntry(st.Path)
 		if err != nil {
 			return err
 		}
@@ -1185,7 +1185,7 @@ func (c *Call) removeEmpty(dir, lasting string) error {
 		case o.Info.Kind != guardfs.KindDir || lasting != "" && o.Info.ID.Lasting() != lasting:
 			err = errNotOurs
 		default:
-			if err = place.RemoveEmptyDir(context.Background()); err == nil {
+			if err = place.RemoveEmptyDir(); err == nil {
 				if err := place.SyncNames(); err != nil {
 					c.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
 				}

@@ -405,7 +405,7 @@ func (d *Planner) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before
 	b := &guardfs.Before{Exists: true, Content: text, Hash: HashOf(text), Meta: disk.Meta}
 	b.Info = heldInfo(disk.Info, t.True, text)
 	if !disk.Exists { // saved, it will be a new file
-		b.Meta, err = t.place.Fresh(0o666, false)
+		b.Meta, err = t.place.Fresh(0o666)
 		b.Info.Mode, b.Info.UID, b.Info.GID = b.Meta.Mode, b.Meta.UID, b.Meta.GID
 	}
 	return b, disk, err

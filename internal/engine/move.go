@@ -455,7 +455,7 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 		}
 		defer place.Close() //nolint:errcheck // nothing was written through it
 	}
-	m, err := place.Fresh(mode, false)
+	m, err := place.Fresh(mode)
 	b.meta[mode] = &m
 	return &m, err
 }

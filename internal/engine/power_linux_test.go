@@ -127,11 +127,6 @@ func (p *power) Fsync(fd int) error {
 	return err
 }
 
-func (p *power) Publish(fd, dir int, name string) error {
-	p.look()
-	return p.Calls.Publish(fd, dir, name)
-}
-
 func (p *power) Linkat(a int, from string, b int, to string) error {
 	p.look()
 	return p.Calls.Linkat(a, from, b, to)

@@ -279,20 +279,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	if _, err := d.look(dir, name, Look); err != nil {
 		return "", err
 	}
-	k := d.fs.kernel
-	fd, st, err := k.occupant(dir, name)
-	defer k.discard(fd)
-	if err == nil && st.info.Kind != KindSymlink {
-		err = unix.EINVAL
-	}
-	var target string
-	if err == nil {
-		target, err = k.target(fd)
-	}
-	if err != nil {
-		return "", d.failed("read link", name, err)
-	}
-	return target, nil
+	target, err := d.fs.kernel.target(dir, name)
+	return target, d.failed("read link", name, err)
 }
 
 // Parent opens the directory above d, whatever it is called by now, if the Judge lets it be looked at. At "/" it

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"sync"
 	"syscall"
 )
 
@@ -21,7 +20,6 @@ type Dir struct {
 	fi      fs.FileInfo
 	info    Info
 	verdict DirVerdict
-	once    sync.Once
 }
 
 func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Dir {
@@ -32,10 +30,7 @@ func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Di
 func (d *Dir) Info() Info { return d.info }
 
 // Close gives the directory back.
-func (d *Dir) Close() (err error) {
-	d.once.Do(func() { err = d.root.Close() })
-	return err
-}
+func (d *Dir) Close() error { return d.root.Close() }
 
 // allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
 func (d *Dir) allow(name string, info *Info, a Access) error {

@@ -3,16 +3,12 @@
 package guardfs
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -163,61 +159,4 @@ func TestParentOfTheRoot(t *testing.T) {
 	if _, err := dirOf(t, f, "/").Parent(); err != io.EOF {
 		t.Error(err)
 	}
-}
-
-// After thousands of calls of all kinds, from several goroutines, that succeed, fail and are broken off: as many descriptors as before.
-func TestNoDescriptorLeaks(t *testing.T) {
-	b := base(t)
-	lay(t, b, "ws/f = A", "ws/d/g = B", "ws/l => f", "ws/loop => loop", "ws/p |", "ws/secret/x = S")
-	roads(t, &fence{root: b + "/ws", deny: []string{b + "/ws/secret"}}, func(t *testing.T, f *FS) {
-		noLeak(t)
-		gone, cancel := context.WithCancel(context.Background())
-		cancel()
-		paths := []string{"f", "d/g", "l", "loop", "loop/x", "p", "secret/x", "none", "none/none", "d", "d/../f", "f/x", "..", "../x", "\x00"}
-		var wg sync.WaitGroup
-		for g := range 4 {
-			wg.Go(func() {
-				for i := range 300 {
-					p := b + "/ws/" + paths[(g+i)%len(paths)]
-					read(f, p)
-					write(f, p, fmt.Sprint(g, i), options{})
-					makeParents(f, p)
-					if h, err := f.Resolve(p, Look); err == nil {
-						if d, err := h.Dir(); err == nil {
-							d.List(nil)
-							if sub, err := d.OpenDir("d", false); err == nil {
-								sub.Close()
-							}
-							d.Close()
-						}
-						h.Close()
-					}
-					if place, err := f.EntryLink(p); err == nil {
-						before, lerr := place.Load(3)
-						if h, made, err := place.Stage(context.Background(), TempName(someTag, g), NewObject{Kind: KindFile, Open: true}); err == nil {
-							if _, err := place.Publish(gone, h, Found(before), made.Precondition()); !errors.Is(err, context.Canceled) {
-								t.Errorf("%v after %v", err, lerr)
-							}
-							h.Drop(made.Precondition())
-							h.Close()
-						}
-						if h, _, err := place.Stage(gone, TempName(someTag, g), NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
-							t.Error("staged after the end")
-							h.Close()
-						}
-						place.Close()
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if left := litter(t, b); left != nil {
-			for _, l := range left {
-				if !strings.HasSuffix(l, keptSuffix) {
-					t.Errorf("left %s", l)
-				}
-				os.Remove(l)
-			}
-		}
-	})
 }

@@ -1,5 +1,5 @@
-// Package guardfs is the only road to the agent's tree. A path string is turned into a handle once; what may be
-// done is decided on the name and identity of what the handle really holds; every later step works on the handle.
+// Package guardfs is the only road to the agent's tree. A path string is turned into a handle once; a Judge decides by
+// the name and identity of the object that the handle really holds; every later step works on the handle.
 //
 // # What it guarantees
 //

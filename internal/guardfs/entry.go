@@ -29,6 +29,13 @@ func (p *Entry) LockKey() string {
 // means links.
 func (p *Entry) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
 
+// Reload is Load for a caller who has what Load gave him before: when nothing about the
+// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
+// a change that a clock's tick hides from this. Elsewhere than on Linux it is Load.
+func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
+	return p.read(before, max, refuseLarger)
+}
+
 // Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
 // Hash. before may be nil.
 func (p *Entry) Peek(before *Before, most int64) (*Before, error) {
@@ -134,23 +141,51 @@ func (p *Entry) look(a Access) (err error) {
 	return nil
 }
 
-// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
-func (p *Entry) change(op string, a Access, call func() error) error {
-	if err := p.look(a); err != nil {
+// Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
+// directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
+// name is not on stable storage before SyncNames.
+func (p *Entry) Mkdir(mode fs.FileMode) error {
+	if err := p.look(Create); err != nil {
 		return err
 	}
 	if err := p.still(); err != nil {
 		return err
 	}
-	return p.nameFailed(op, call())
+	d, made, err := p.Stage(context.Background(), p.base, NewObject{Kind: KindDir, Mode: mode})
+	if err != nil {
+		return err
+	}
+	defer d.Close()                  //nolint:errcheck // nothing was written through it
+	if err = p.still(); err != nil { // the directory that is held may have been moved: then it lies elsewhere
+		p.drop(made.Precondition()) //nolint:errcheck // the first error is the one that counts
+		return err
+	}
+	p.object.Info = made.Info
+	return nil
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
-func (p *Entry) RemoveEmptyDir(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return p.failed("rmdir", err)
+func (p *Entry) RemoveEmptyDir() error {
+	if err := p.look(Remove); err != nil {
+		return err
 	}
-	return p.change("rmdir", Remove, p.rmdir)
+	if err := p.still(); err != nil {
+		return err
+	}
+	return p.nameFailed("rmdir", p.rmdir())
+}
+
+// Fresh is the metadata that a new file made there with mode gets from the system: the umask, the directory's default ACL and its group
+// have a say. A file made in a new directory gets the same as beside it. Nothing stays behind.
+func (p *Entry) Fresh(mode fs.FileMode) (Metadata, error) {
+	tag := NewTag()
+	defer p.fs.journal.Forget(tag)
+	t, made, err := p.Stage(context.Background(), TempName(tag, 0), NewObject{Kind: KindFile, Mode: mode, Open: true})
+	if err != nil {
+		return Metadata{}, err
+	}
+	err = t.Drop(made.Precondition())
+	return made.Meta, errors.Join(err, t.Close())
 }
 
 // RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
@@ -237,4 +272,24 @@ func (p *Entry) Drop(own Precondition) error {
 		return p.failed("drop", syscall.EINVAL)
 	}
 	return p.nameFailed("drop", p.drop(own))
+}
+
+// Appended tells the fate of a tail that was appended to a file.
+type Appended struct {
+	At    int64 // where it begins; later than the end that was looked at if others appended too
+	Bytes int   // that are there
+	Info  Info  // of the file, after it
+}
+
+// Append writes tail to the end of the file there, in place, if that is still the one called own
+// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
+// many are there. It syncs the file, and with an empty tail does no more.
+func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
+	if err := p.look(Modify); err != nil {
+		return a, err
+	}
+	if err := p.still(); err != nil {
+		return a, err
+	}
+	return p.append(own, tail)
 }

@@ -132,21 +132,11 @@ func (p *Entry) where() (name string, gone bool, err error) {
 
 // readTarget reads the text of the link that stands there.
 func (p *Entry) readTarget() (text string, err error) {
-	err = p.occupied("read link", func(_, fd int, st status) (err error) {
-		if st.info.Kind != KindSymlink {
-			return unix.EINVAL
-		}
-		text, err = p.fs.kernel.target(fd)
+	err = p.at("read link", func(dir int) (err error) {
+		text, err = p.fs.kernel.target(dir, p.base)
 		return err
 	})
 	return text, err
-}
-
-// Reload is Load for a caller who has what Load gave him before: when nothing about the
-// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
-// a change that a clock's tick hides from this.
-func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
-	return p.read(before, max, refuseLarger)
 }
 
 func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
@@ -170,13 +160,8 @@ func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err err
 				return nil
 			}
 		}
-		switch {
-		case fd < 0:
-			b = &Before{}
-		case st.info.Kind == KindFile && how.unread(st.info.Size, max):
-			b, err = p.sum(fd, &st, how == onlyHash)
-		default:
-			b, err = k.load(fd, &st, p.object.Spelled, max)
+		if b = (&Before{}); fd >= 0 {
+			b, err = k.load(fd, &st, p.object.Spelled, max, how)
 		}
 		return err
 	})
@@ -189,40 +174,19 @@ func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err err
 	return b, err
 }
 
-// sum describes the file behind fd without its content.
-func (p *Entry) sum(fd int, st *status, hashed bool) (*Before, error) {
-	k := p.fs.kernel
-	n, err := k.reopen(fd, ReadFlags)
-	if err != nil {
-		return nil, err
-	}
-	defer k.close(n) //nolint:errcheck // nothing was written through it
-	xattrs, err := k.xattrs(n)
-	if err != nil {
-		return nil, p.failed("read attributes of", err)
-	}
-	b := newBefore(st.info, nil, xattrs)
-	if b.Hash = ""; hashed {
-		if b.Hash, err = k.hash(n); err != nil {
-			return nil, p.failed("read", err)
-		}
-	}
-	return b, nil
-}
-
-// load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;
+// load reads the object behind an O_PATH handle; a file is only described, or only hashed, where how says so. When it changes under the reading it is read again, a few times;
 // a mixture does no harm, because its hash matches no content and the Publish is refused.
-func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, error) {
+func (k *kernel) load(fd int, st *status, name string, max int64, how loading) (*Before, error) {
 	failed := func(op string, err error) (*Before, error) {
 		return nil, &PathError{Op: op, Path: name, Err: err}
 	}
 	switch st.info.Kind {
 	case KindSymlink:
-		target, err := k.target(fd)
+		target, err := k.target(fd, "")
 		if err != nil {
 			return failed("read link", err)
 		}
-		return newBefore(st.info, []byte(target), nil), nil
+		return newBefore(st.info, []byte(target), hashOf([]byte(target)), nil), nil
 	case KindFile:
 	default:
 		return nil, &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
@@ -233,9 +197,18 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 	}
 	defer k.close(n)
 	for from, try := *st, 0; ; try++ {
-		content, err := k.slurp(n, name, from.info.Size, max)
-		if err != nil {
-			return nil, err
+		var content []byte
+		var hash string
+		switch {
+		case how == onlyHash:
+			if hash, err = k.hash(n); err != nil {
+				return failed("read", err)
+			}
+		case !how.unread(from.info.Size, max):
+			if content, err = k.slurp(n, name, from.info.Size, max); err != nil {
+				return nil, err
+			}
+			hash = hashOf(content)
 		}
 		xattrs, err := k.xattrs(n)
 		if err != nil {
@@ -246,45 +219,10 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 			return failed("stat", err)
 		}
 		if to.info.unchanged(&from.info) || try >= 3 {
-			return newBefore(to.info, content, xattrs), nil
+			return newBefore(to.info, content, hash, xattrs), nil
 		}
 		from = to
 	}
-}
-
-// Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
-// directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
-// name is not on stable storage before SyncNames.
-func (p *Entry) Mkdir(mode fs.FileMode) error {
-	if err := p.look(Create); err != nil {
-		return err
-	}
-	if err := p.still(); err != nil {
-		return err
-	}
-	return p.at("mkdir", func(dir int) error {
-		k := p.fs.kernel
-		err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, bitsOf(mode)) })
-		if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
-			return err
-		}
-		// The pinned directory may have been moved: what counts is where the new one really is. And some file systems report
-		// failures of calls that took effect: nothing was there a moment ago.
-		st, name, lerr := k.subdirectory(dir, p.base)
-		switch {
-		case err == nil && lerr == nil && name == join(p.dir.True, p.base):
-			p.object.Info = st.info
-			return nil
-		case err != nil && lerr == unix.ENOENT:
-			return err
-		case err == nil && lerr != nil:
-			err = lerr
-		case err == nil:
-			err = p.conflict(DirMoved)
-		}
-		k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
-		return err
-	})
 }
 
 // rmdir removes the empty directory there.
@@ -310,7 +248,7 @@ func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.carry(fd, &now, &m, true)
+	return k.carry(fd, &now, &m)
 }
 
 // DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.
@@ -345,45 +283,6 @@ func (p *Entry) withDir(op string, call func(fd int) error) error {
 		}
 		return err
 	})
-}
-
-// subdirectory looks at the directory name below dir, and at where it is.
-func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
-	fd, err := k.openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return status{}, "", err
-	}
-	defer k.close(fd)
-	st, err := k.stat(fd)
-	if err != nil {
-		return status{}, "", err
-	}
-	at, gone, err := k.trueName(fd, &st)
-	if err == nil && gone {
-		err = unix.ENOENT
-	}
-	return st, at, err
-}
-
-// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
-// directory's default ACL and its group have a say. An object made in a new directory gets the same as beside it. Nothing stays behind.
-func (p *Entry) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
-	tag := NewTag()
-	defer p.fs.journal.Forget(tag)
-	t, err := p.beside(TempName(tag, 0))
-	if err != nil {
-		return m, p.failed("stage", err)
-	}
-	if err = t.create(bitsOf(mode)); err == nil {
-		m, err = p.fs.kernel.fresh(t.temp.file.fd.fd)
-	}
-	if cerr := t.Close(); err == nil {
-		err = cerr
-	}
-	if dir {
-		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
-	}
-	return m, p.failed("stage", err)
 }
 
 // syncDir puts the names in the directory behind an O_PATH handle on stable storage.
@@ -452,7 +351,7 @@ func (p *Entry) CopyUp() (Info, error) {
 	return p.object.Info, nil
 }
 
-// maxNested is how deep RemoveTree goes down with a descriptor for each level; what lies deeper is brought up into the tree's
+// maxNested is how deep RemoveTree goes down with a descriptor for each level; a deeper directory is brought up into the tree's
 // own directory, which is read again until nothing is in it.
 const maxNested = 100
 
@@ -526,7 +425,7 @@ func (r *treeRemoval) below(dir int, name string, depth int) error {
 	}
 	var buf [16 << 10]byte
 	for {
-		// From the beginning each time: what was read before is gone.
+		// From the beginning each time: the names that were read before are gone.
 		if _, err := r.k.calls.Seek(fd, 0, 0); err != nil {
 			return err
 		}

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"sync"
-	"time"
 )
 
 // Entry is one name in one directory: where something is to be changed. The last component is never followed.
@@ -22,7 +20,6 @@ type Entry struct {
 	object Object
 	links  bool  // a symbolic link there may itself be loaded; see EntryLink
 	temp   *temp // of a temporary name; nil for others
-	once   sync.Once
 }
 
 // readTarget reads the text of the link that stands there.
@@ -54,10 +51,7 @@ func EntriesOpen(names []string) int { return len(names) }
 const SharedDirs = false
 
 // Close gives the directory back.
-func (p *Entry) Close() (err error) {
-	p.once.Do(func() { err = p.root.Close() })
-	return err
-}
+func (p *Entry) Close() error { return p.root.Close() }
 
 // SyncNames puts the names in the entry's directory on stable storage, where the system can do that.
 func (p *Entry) SyncNames() error {
@@ -81,10 +75,6 @@ func (p *Entry) still() error {
 	}
 	return nil
 }
-
-// Reload is Load for a caller who has what Load gave him before: here nothing tells for
-// certain that a file has not changed.
-func (p *Entry) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
 
 func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
 	// An object that was judged is not judged again: a temporary name of a dead process would be denied.
@@ -119,7 +109,7 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 		if err != nil {
 			return nil, p.failed("read link", err)
 		}
-		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), nil), nil
+		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), hashOf([]byte(target)), nil), nil
 	case !fi.Mode().IsRegular():
 		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
 	}
@@ -129,11 +119,11 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	if how.unread(fi.Size(), max) {
-		b := newBefore(f.Info(), nil, xattrs(f.file))
-		if b.Hash = ""; how == onlyHash {
-			b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
+		hash := ""
+		if how == onlyHash {
+			hash, err = stream(context.Background(), f, f.info.Size, func([]byte) error { return nil })
 		}
-		return b, err
+		return newBefore(f.info, nil, hash, xattrs(f.file)), err
 	}
 	content, err := f.slurp(max)
 	if err != nil {
@@ -143,7 +133,7 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBefore(info, content, xattrs(f.file)), nil
+	return newBefore(info, content, hashOf(content), xattrs(f.file)), nil
 }
 
 // Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer
@@ -164,56 +154,10 @@ func (p *Entry) Expected(m Metadata) Metadata {
 	return m
 }
 
-// Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name
-// is not on stable storage before SyncNames.
-func (p *Entry) Mkdir(mode fs.FileMode) error {
-	if err := p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) }); err != nil {
-		return err
-	}
-	err := p.still() // what counts is where the new one really is
-	fi, lerr := p.root.Lstat(p.base)
-	switch {
-	case lerr != nil:
-		return p.failed("mkdir", lerr)
-	case !fi.IsDir():
-		return p.conflict(Replaced)
-	case err != nil:
-		p.root.Remove(p.base) //nolint:errcheck // the first error is the one that counts
-		return err
-	}
-	p.object.Info = infoOf(p.root.Root, p.base, fi)
-	return nil
-}
-
 // DirMetadata is the metadata of the directory there, without its time and its attributes.
 func (p *Entry) DirMetadata() (Metadata, error) {
 	i := p.object.Info
 	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, nil
-}
-
-// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
-func (p *Entry) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
-	tag := NewTag()
-	temp := TempName(tag, 0)
-	if err := p.fs.journal.give(p.object.True, temp); err != nil {
-		return Metadata{}, err
-	}
-	defer p.fs.journal.Forget(tag)
-	file, err := p.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
-	if err != nil {
-		return Metadata{}, p.failed("stage", err)
-	}
-	fi, err := file.Stat()
-	var i Info
-	if err == nil {
-		i = infoOf(p.root.Root, temp, fi)
-	}
-	if dir {
-		i.Mode |= p.dir.Info.Mode & fs.ModeSetgid
-	}
-	file.Close() //nolint:errcheck // nothing was written through it
-	err = errors.Join(err, p.root.Remove(temp))
-	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, p.failed("stage", err)
 }
 
 // dirRoot is the directory of an entry. A test may have its calls fail, those that change something
@@ -239,6 +183,17 @@ func (r *dirRoot) do(op string, call func() error) error {
 	return f.Err
 }
 
+// again makes a call that looks or removes, three times if it fails: a passing fault is no reason to take back what was made, or to leave
+// something behind.
+func (r *dirRoot) again(op string, call func() error) (err error) {
+	for range 3 {
+		if err = r.do(op, call); err == nil || os.IsNotExist(err) {
+			break
+		}
+	}
+	return err
+}
+
 // OpenRoot opens a directory below r.
 func (r *dirRoot) OpenRoot(name string) (sub *dirRoot, err error) {
 	err = r.do("openat", func() error {
@@ -253,7 +208,11 @@ func (r *dirRoot) OpenRoot(name string) (sub *dirRoot, err error) {
 }
 
 func (r *dirRoot) OpenFile(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
-	err = r.do("openat", func() error {
+	try := r.again
+	if flag&os.O_CREATE != 0 {
+		try = r.do
+	}
+	err = try("openat", func() error {
 		f, err = r.Root.OpenFile(name, flag, mode)
 		return err
 	})
@@ -263,35 +222,23 @@ func (r *dirRoot) OpenFile(name string, flag int, mode fs.FileMode) (f *os.File,
 func (r *dirRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
 
 func (r *dirRoot) Lstat(name string) (fi fs.FileInfo, err error) {
-	err = r.do("stat", func() error {
+	err = r.again("stat", func() error {
 		fi, err = r.Root.Lstat(name)
 		return err
 	})
 	return fi, err
 }
 
-func (r *dirRoot) Rename(from, to string) error {
-	return r.do("rename", func() error { return r.Root.Rename(from, to) })
-}
-
 func (r *dirRoot) Remove(name string) error {
-	return r.do("unlink", func() error { return r.Root.Remove(name) })
-}
-
-func (r *dirRoot) Mkdir(name string, mode fs.FileMode) error {
-	return r.do("mkdir", func() error { return r.Root.Mkdir(name, mode) })
-}
-
-func (r *dirRoot) Symlink(target, name string) error {
-	return r.do("symlink", func() error { return r.Root.Symlink(target, name) })
-}
-
-func (r *dirRoot) Chmod(name string, mode fs.FileMode) error {
-	return r.do("chmod", func() error { return r.Root.Chmod(name, mode) })
-}
-
-func (r *dirRoot) Chtimes(name string, accessed, modified time.Time) error {
-	return r.do("utimes", func() error { return r.Root.Chtimes(name, accessed, modified) })
+	tried := false
+	return r.again("unlink", func() error {
+		err := r.Root.Remove(name)
+		if tried && os.IsNotExist(err) { // the first try took effect
+			err = nil
+		}
+		tried = true
+		return err
+	})
 }
 
 // SameMount reports whether p and q are on one device. Whether a thing can be renamed from one to the other is told by the rename.

@@ -324,7 +324,6 @@ func TestHardLinkToDenied(t *testing.T) {
 
 func TestRemoveAndMake(t *testing.T) {
 	b := base(t)
-	ctx := context.Background()
 	roads(t, &fence{root: b, deny: []string{b + "/ws/secrets"}}, func(t *testing.T, f *FS) {
 		noLeak(t)
 		defer os.RemoveAll(b + "/ws")
@@ -368,16 +367,16 @@ func TestRemoveAndMake(t *testing.T) {
 			t.Error(err)
 		}
 		lay(t, b, "ws/d/f = A")
-		if err := d.RemoveEmptyDir(ctx); err == nil {
+		if err := d.RemoveEmptyDir(); err == nil {
 			t.Error("removed a directory that was not empty")
 		}
 		file := place("d/f")
 		before, err = file.Load(-1)
 		must(t, err)
 		must(t, remove(file, before))
-		must(t, d.RemoveEmptyDir(ctx))
+		must(t, d.RemoveEmptyDir())
 		lay(t, b, "ws/f = A")
-		if err := place("f").RemoveEmptyDir(ctx); outcome(err) != "notdir" {
+		if err := place("f").RemoveEmptyDir(); outcome(err) != "notdir" {
 			t.Error(err)
 		}
 		for _, p := range []string{"l", "d"} {

@@ -139,7 +139,7 @@ func ramdisk(t testing.TB) string {
 func roads(t *testing.T, j Judge, f func(t *testing.T, f *FS)) {
 	t.Helper()
 	for _, walk := range []bool{false, true} {
-		fsys, err := New(Options{Judge: j, Walk: walk})
+		fsys, err := New(Options{Judge: j, walk: walk})
 		must(t, err)
 		t.Run(fsys.Containment(), func(t *testing.T) { f(t, fsys) })
 		fsys.Close()
@@ -189,11 +189,10 @@ func write(f *FS, p, content string, o options) (*Published, error) {
 
 // options is how a test publishes.
 type options struct {
-	Like            *Before
-	Meta            *Metadata
-	KeepSpecialBits bool
-	Sync            bool
-	way             string // one of the ways
+	Like *Before
+	Meta *Metadata
+	Sync bool
+	way  string // one of the ways
 }
 
 // Ways of publishing: with a hold that is nameless and open, or named and closed.
@@ -326,7 +325,7 @@ func publish(place *Entry, before *Before, content string, o options) (*Publishe
 	}
 	ctx := context.Background()
 	h, made, err := place.Stage(ctx, TempName(someTag, 3), NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
-		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.way == opened})
+		Sync: o.Sync, Open: o.way == opened})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ type Handle struct {
 	fi     fs.FileInfo
 	object Object
 	access Access
-	once   sync.Once
 }
 
 // handle takes over what t came to.
@@ -27,10 +26,7 @@ func (f *FS) handle(t *trail, a Access) *Handle {
 }
 
 // Close gives the handle back.
-func (h *Handle) Close() (err error) {
-	h.once.Do(func() { err = h.dir.Close() })
-	return err
-}
+func (h *Handle) Close() error { return h.dir.Close() }
 
 // open is Handle.Open of what may be read. When another object has taken its name meanwhile, that is a *ConflictError.
 func (h *Handle) open() (*File, error) {

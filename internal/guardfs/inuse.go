@@ -20,11 +20,11 @@ type Use struct {
 	what []byte
 }
 
-// Use begins a use of key. It waits, until ctx ends, for a Last of the same key. what is for Abandoned,
-// and the same in all uses of the key.
+// Use begins a use of key. It waits, until ctx ends, for a Last of the same key. Abandoned gives the text what
+// back, which is the same in all uses of the key.
 func (l *Locks) Use(ctx context.Context, key string, what []byte) (*Use, error) {
 	sum := sha256.Sum256([]byte(key))
-	u := &Use{path: filepath.Join(l.shared.dir, "use-"+hex.EncodeToString(sum[:16])), what: what}
+	u := &Use{path: filepath.Join(l.dir, "use-"+hex.EncodeToString(sum[:16])), what: what}
 	for {
 		held, err := u.lock(flock.TryLockShared)
 		if held || err != nil {
@@ -68,7 +68,7 @@ func (u *Use) Last(last func() error) error {
 // Abandoned runs last for each key whose users were all killed, with their what, and forgets
 // it where last succeeds.
 func (l *Locks) Abandoned(last func(what []byte) error) error {
-	files, _ := filepath.Glob(filepath.Join(l.shared.dir, "use-*")) // it fails for bad patterns only
+	files, _ := filepath.Glob(filepath.Join(l.dir, "use-*")) // it fails for bad patterns only
 	var errs []error
 	for _, path := range files {
 		u := &Use{path: path}

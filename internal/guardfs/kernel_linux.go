@@ -125,8 +125,9 @@ func retry[T any](k *kernel, op string, call func() (T, error)) (v T, err error)
 	}
 }
 
-// retryOpen is retry of a call that opens; with an error fd is -1. busy says of other errors whether to try once more.
-func (k *kernel) retryOpen(op string, busy func(err error, try int) bool, call func() (int, error)) (fd int, err error) {
+// retryOpen is retry of a call that opens with flags; with an error fd is -1. It is made again, too, where somebody holds a lease, or
+// renamed something that openat2 went through.
+func (k *kernel) retryOpen(op string, flags int, call func() (int, error)) (fd int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before(op); f != nil {
 			fd, err = -1, f.Err
@@ -136,7 +137,8 @@ func (k *kernel) retryOpen(op string, busy func(err error, try int) bool, call f
 		if err == nil {
 			return fd, nil
 		}
-		if !again(err, try) && !busy(err, try) {
+		raced := op == "openat2" && err == unix.EAGAIN && try < retries
+		if !again(err, try) && !raced && !leased(err, flags, try) {
 			return -1, err
 		}
 	}
@@ -148,14 +150,12 @@ func (k *kernel) openPath(path string) (fd int, err error) {
 }
 
 func (k *kernel) openat2(dir int, path string, flags, resolve uint64) (fd int, err error) {
-	return k.retryOpen("openat2", func(err error, try int) bool { return err == unix.EAGAIN && try < retries },
-		func() (int, error) { return k.calls.Openat2(dir, path, flags, resolve) })
+	return k.retryOpen("openat2", 0, func() (int, error) { return k.calls.Openat2(dir, path, flags, resolve) })
 }
 
 // openat opens name below dir.
 func (k *kernel) openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
-	return k.retryOpen("openat", func(err error, try int) bool { return leased(err, flags, try) },
-		func() (int, error) { return k.calls.Openat(dir, name, flags, mode) })
+	return k.retryOpen("openat", flags, func() (int, error) { return k.calls.Openat(dir, name, flags, mode) })
 }
 
 // byHandle makes a call on the very object behind a descriptor, which takes /proc/self/fd. The error of a kernel that
@@ -170,12 +170,12 @@ func (k *kernel) byHandle(call func() error) error {
 
 // reopen opens the very object behind fd again, with other flags; no name is looked up.
 func (k *kernel) reopen(fd, flags int) (n int, err error) {
-	if _, err := k.proc.use(); err != nil {
-		return -1, err
-	}
-	defer k.proc.done() //nolint:errcheck // Close reports it
-	return k.retryOpen("openat", func(err error, try int) bool { return leased(err, flags, try) },
-		func() (int, error) { return k.calls.Reopen(fd, flags) })
+	n = -1
+	err = k.byHandle(func() error {
+		n, err = k.retryOpen("openat", flags, func() (int, error) { return k.calls.Reopen(fd, flags) })
+		return err
+	})
+	return n, err
 }
 
 // leased says whether an open failed because another process holds a lease that it was now asked to give up,
@@ -200,23 +200,23 @@ func (k *kernel) discard(fd int) {
 
 // name asks the kernel where the object behind fd is now. A name that is not absolute (the object is outside
 // our root) or longer than a path can be is an error.
-func (k *kernel) name(fd int) (string, error) {
-	if _, err := k.proc.use(); err != nil {
-		return "", err
-	}
-	defer k.proc.done() //nolint:errcheck // Close reports it
-	return retry(k, "readlink", func() (string, error) {
-		name, err := k.calls.Name(fd)
-		if err == nil && !strings.HasPrefix(name, "/") {
-			err = unix.EXDEV
-		}
-		return name, err
+func (k *kernel) name(fd int) (name string, err error) {
+	err = k.byHandle(func() error {
+		name, err = retry(k, "readlink", func() (string, error) {
+			name, err := k.calls.Name(fd)
+			if err == nil && !strings.HasPrefix(name, "/") {
+				err = unix.EXDEV
+			}
+			return name, err
+		})
+		return err
 	})
+	return name, err
 }
 
-// target reads the text of the symbolic link behind fd.
-func (k *kernel) target(fd int) (text string, err error) {
-	return retry(k, "readlink", func() (string, error) { return k.calls.Readlinkat(fd, "") })
+// target reads the text of the symbolic link name below dir, or with no name of the one behind dir. Anything else is EINVAL, or ENOENT.
+func (k *kernel) target(dir int, name string) (text string, err error) {
+	return retry(k, "readlink", func() (string, error) { return k.calls.Readlinkat(dir, name) })
 }
 
 // magic is the type of the file system that fd is on.
@@ -277,7 +277,7 @@ func (k *kernel) fsync(fd int) error {
 // and the answer is EEXIST.
 func (k *kernel) publish(fd, dir int, base string) error {
 	return k.byHandle(func() error {
-		return k.do("link", func() error { return k.calls.Publish(fd, dir, base) })
+		return k.do("link", func() error { return k.calls.Linkat(fd, "", dir, base) })
 	})
 }
 
@@ -314,8 +314,7 @@ type Calls interface {
 	Pread(fd int, p []byte, off int64) (int, error)
 	Write(fd int, p []byte) (int, error)
 	Seek(fd int, off int64, whence int) (int64, error)
-	Flistxattr(fd int, p []byte) (int, error)
-	Fgetxattr(fd int, name string, p []byte) (int, error)
+	Fgetxattr(fd int, name string, p []byte) (int, error) // with no name: the names of all, each with a NUL behind it
 
 	Fsetxattr(fd int, name string, value []byte) error
 	Fremovexattr(fd int, name string) error
@@ -326,9 +325,7 @@ type Calls interface {
 	Ftruncate(fd int, size int64) error
 	Fsync(fd int) error
 
-	// Publish makes a link to the object behind fd, which may have no name.
-	Publish(fd, dir int, name string) error
-	Linkat(a int, from string, b int, to string) error
+	Linkat(a int, from string, b int, to string) error // with no from: to the object behind a, which may have no name
 	Renameat2(a int, from string, b int, to string, flags uint) error
 	Unlinkat(dir int, name string, flags int) error
 	Mkdirat(dir int, name string, mode uint32) error
@@ -354,8 +351,8 @@ type Inotify interface {
 
 // local are the calls of this machine's kernel.
 type local struct {
-	proc   int // O_PATH on a genuine /proc/self/fd
-	mounts int // /proc/self/mountinfo
+	proc   int      // O_PATH on a genuine /proc/self/fd
+	mounts *os.File // /proc/self/mountinfo
 
 	mu     sync.Mutex
 	number int64 // of the text of mounts
@@ -364,7 +361,7 @@ type local struct {
 // ownProc closes the files that openLocal opened.
 type ownProc struct{ *local }
 
-func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
+func (o ownProc) Close(int) error { return errors.Join(o.mounts.Close(), unix.Close(o.proc)) }
 
 // LocalCalls gives the calls of this machine's kernel, for a worker: their files last as long as the
 // process.
@@ -404,7 +401,7 @@ func openLocal() (*local, error) {
 		unix.Close(fds) //nolint:errcheck // see above
 		return nil, fmt.Errorf("opening /proc/self/mountinfo: %w", err)
 	}
-	return &local{proc: fds, mounts: list}, nil
+	return &local{proc: fds, mounts: os.NewFile(uintptr(list), "mountinfo")}, nil
 }
 
 func (*local) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
@@ -461,9 +458,10 @@ func (*local) Seek(fd int, off int64, whence int) (int64, error) {
 	return unix.Seek(fd, off, whence)
 }
 
-func (*local) Flistxattr(fd int, p []byte) (int, error) { return unix.Flistxattr(fd, p) }
-
 func (*local) Fgetxattr(fd int, name string, p []byte) (int, error) {
+	if name == "" {
+		return unix.Flistxattr(fd, p)
+	}
 	return unix.Fgetxattr(fd, name, p)
 }
 
@@ -492,11 +490,10 @@ func (*local) Ftruncate(fd int, size int64) error { return unix.Ftruncate(fd, si
 
 func (*local) Fsync(fd int) error { return unix.Fsync(fd) }
 
-func (l *local) Publish(fd, dir int, name string) error {
-	return unix.Linkat(l.proc, strconv.Itoa(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
-}
-
-func (*local) Linkat(a int, from string, b int, to string) error {
+func (l *local) Linkat(a int, from string, b int, to string) error {
+	if from == "" {
+		return unix.Linkat(l.proc, strconv.Itoa(a), b, to, unix.AT_SYMLINK_FOLLOW)
+	}
 	return unix.Linkat(a, from, b, to, 0)
 }
 
@@ -528,7 +525,7 @@ func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
 	l.mu.Lock() // the kernel tells of a change once
 	defer l.mu.Unlock()
 	for range retries {
-		p := []unix.PollFd{{Fd: int32(l.mounts), Events: unix.POLLPRI}}
+		p := []unix.PollFd{{Fd: int32(l.mounts.Fd()), Events: unix.POLLPRI}}
 		if _, err := unix.Poll(p, 0); err == unix.EINTR {
 			continue
 		} else if err != nil {
@@ -542,24 +539,11 @@ func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
 			return text, l.number, nil
 		}
 		// Then it may have changed meanwhile.
-		if text, err = io.ReadAll(io.NewSectionReader(preader(l.mounts), 0, math.MaxInt64)); err != nil {
+		if text, err = io.ReadAll(io.NewSectionReader(l.mounts, 0, math.MaxInt64)); err != nil {
 			return nil, 0, err
 		}
 	}
 	return nil, 0, unix.EAGAIN
-}
-
-// preader reads a file at an offset, by its descriptor.
-type preader int
-
-func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
-	for again := true; again; again = err == unix.EINTR {
-		n, err = unix.Pread(int(fd), p, off)
-	}
-	if n = max(n, 0); n == 0 && err == nil {
-		err = io.EOF
-	}
-	return n, err
 }
 
 func (*local) User() (uid, gid int, groups []int) {

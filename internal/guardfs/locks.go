@@ -27,32 +27,12 @@ const lockSlots = 1024
 //
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
-// with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process dies, in any way. Within the process waiters are served in order; between processes the
-// waiting is by asking again, about once in a millisecond. Safe for concurrent use.
+// with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process
+// dies, in any way. A waiter asks again, about twice in a millisecond, in the same process as in another. Safe for concurrent use.
 type Locks struct {
-	shared *lockTable
+	dir    string
+	bytes  bool // the locks are bytes of one file
 	holder string
-}
-
-type lockTable struct {
-	dir   string
-	bytes bool // the locks are bytes of one file
-	slots [2 * lockSlots]lockSlot
-}
-
-// lockSlot is the part of a lock within this process.
-type lockSlot struct {
-	mu      sync.Mutex
-	held    int // by so many who share it; alone: by one
-	holder  string
-	waiting []*waiter // first come, first served
-}
-
-const alone = -1
-
-type waiter struct {
-	turn   chan struct{} // closing it hands the lock over
-	shared bool
 }
 
 // OpenLocks opens, and makes if necessary, the lock files' directory, which SHOULD be in the data directory and out
@@ -61,18 +41,18 @@ func OpenLocks(dir string) (*Locks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the lock directory: %w", err)
 	}
-	t := &lockTable{dir: dir}
-	f, err := os.OpenFile(t.path(), os.O_RDWR|os.O_CREATE, 0o600)
+	l := &Locks{dir: dir, holder: "process " + strconv.Itoa(os.Getpid())}
+	f, err := os.OpenFile(l.path(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening lock file: %w", err)
 	}
-	t.bytes = canLockBytes(f)
+	l.bytes = canLockBytes(f)
 	f.Close() //nolint:errcheck // nothing was written to it
-	return &Locks{shared: t, holder: "process " + strconv.Itoa(os.Getpid())}, nil
+	return l, nil
 }
 
 // path names the file whose bytes are the locks.
-func (t *lockTable) path() string { return filepath.Join(t.dir, "bytes") }
+func (l *Locks) path() string { return filepath.Join(l.dir, "bytes") }
 
 // For is l for one named holder, such as a session; the name appears in the *LockedError of those who wait.
 func (l *Locks) For(holder string) *Locks {
@@ -82,7 +62,7 @@ func (l *Locks) For(holder string) *Locks {
 		}
 		return r
 	}, holder)
-	return &Locks{shared: l.shared, holder: "process " + strconv.Itoa(os.Getpid()) + ", " + clean}
+	return &Locks{dir: l.dir, bytes: l.bytes, holder: "process " + strconv.Itoa(os.Getpid()) + ", " + clean}
 }
 
 // NameKey is the key of a name at which nothing is, whose directory need not be there either: name is a true one.
@@ -124,7 +104,7 @@ func (l *Locks) Open(keys []string) int {
 	switch {
 	case lockless:
 		return 0
-	case l.shared.bytes:
+	case l.bytes:
 		return 1
 	}
 	return len(slotsOf(keys))
@@ -150,127 +130,49 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 
 // all takes the locks of these slots, each with one of its keys.
 func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), err error) {
-	var file *os.File // that has all of them
-	if l.shared.bytes {
-		if file, err = os.OpenFile(l.shared.path(), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-			return nil, fmt.Errorf("opening lock file: %w", err)
-		}
-	}
-	held := make([]func(), 0, len(named))
+	var files []*os.File
 	release := sync.OnceFunc(func() {
-		if file != nil {
-			file.Close() //nolint:errcheck // closing lets go
-		}
-		for _, f := range slices.Backward(held) {
-			f()
+		for _, f := range files {
+			flock.Close(f) //nolint:errcheck // closing lets go
 		}
 	})
+	if l.bytes {
+		file, err := os.OpenFile(l.path(), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("opening lock file: %w", err)
+		}
+		files = append(files, file)
+	}
 	for _, i := range slices.Sorted(maps.Keys(named)) {
-		free, err := l.one(ctx, i, file, strings.HasPrefix(named[i], sharedPrefix))
+		shared := strings.HasPrefix(named[i], sharedPrefix)
+		if l.bytes {
+			file := files[0]
+			err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i), shared) })
+		} else {
+			var file *os.File
+			if file, err = l.acquireFile(ctx, i, shared); err == nil {
+				files = append(files, file)
+			}
+		}
 		if err != nil {
 			release()
-			var locked *LockedError
-			if errors.As(err, &locked) {
+			if locked, ok := errors.AsType[*LockedError](err); ok {
 				locked.Key = named[i]
 			}
 			return nil, err
 		}
-		held = append(held, free)
 	}
-	if file != nil {
-		if there, err := isAt(file, l.shared.path()); err != nil || !there {
+	if l.bytes {
+		there, err := isAt(files[0], l.path())
+		if err == nil && !there {
+			err = errLockFileGone
+		}
+		if err != nil {
 			release()
-			if err == nil {
-				err = errLockFileGone
-			}
 			return nil, err
 		}
 	}
 	return release, nil
-}
-
-// one takes one lock: first within the process, then among processes. file is the one that has all locks, nil where each has its own.
-func (l *Locks) one(ctx context.Context, i int, file *os.File, shared bool) (free func(), err error) {
-	slot := &l.shared.slots[i]
-	if err := slot.enter(ctx, l.holder, shared); err != nil {
-		return nil, err
-	}
-	free = slot.leave
-	if file != nil {
-		err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i), shared) })
-	} else {
-		file, err = l.acquireFile(ctx, i, shared)
-		free = func() {
-			flock.Close(file) //nolint:errcheck // closing lets go
-			slot.leave()
-		}
-	}
-	if err != nil {
-		slot.leave()
-		return nil, err
-	}
-	return free, nil
-}
-
-func (s *lockSlot) enter(ctx context.Context, holder string, shared bool) error {
-	w := &waiter{make(chan struct{}), shared}
-	s.mu.Lock()
-	s.waiting = append(s.waiting, w)
-	s.admit()
-	s.mu.Unlock()
-	select {
-	case <-w.turn:
-	default:
-		select {
-		case <-w.turn:
-		case <-ctx.Done():
-			return s.giveUp(ctx, w)
-		}
-	}
-	s.mu.Lock()
-	s.holder = holder
-	s.mu.Unlock()
-	return nil
-}
-
-// giveUp takes back that w waits.
-func (s *lockSlot) giveUp(ctx context.Context, w *waiter) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	by := s.holder
-	if i := slices.Index(s.waiting, w); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		s.admit()
-	} else { // it was handed over in this very moment: pass it on
-		s.pass()
-	}
-	return &LockedError{Holder: by, Err: context.Cause(ctx)}
-}
-
-func (s *lockSlot) leave() {
-	s.mu.Lock()
-	s.pass()
-	s.mu.Unlock()
-}
-
-// pass gives up one hold of the lock. s.mu is held.
-func (s *lockSlot) pass() {
-	if s.held = max(0, s.held-1); s.held == 0 {
-		s.holder = ""
-	}
-	s.admit()
-}
-
-// admit hands the lock to those first in line who may have it now. s.mu is held.
-func (s *lockSlot) admit() {
-	for len(s.waiting) > 0 && (s.held == 0 || s.held > 0 && s.waiting[0].shared) {
-		w := s.waiting[0]
-		if s.held++; !w.shared {
-			s.held = alone
-		}
-		close(w.turn)
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-	}
 }
 
 // acquireFile locks the file that is the lock i.
@@ -279,7 +181,7 @@ func (l *Locks) acquireFile(ctx context.Context, i int, shared bool) (*os.File, 
 	if shared {
 		try = flock.TryLockShared
 	}
-	path := filepath.Join(l.shared.dir, fmt.Sprintf("%03x", i))
+	path := filepath.Join(l.dir, fmt.Sprintf("%03x", i))
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {

@@ -53,10 +53,13 @@ func foreignGroup(mode fs.FileMode) fs.FileMode { return mode&^0o070 | mode&(mod
 
 // xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
 func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
-	raw, err := grow(func(p []byte) (n int, err error) {
-		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
-		return n, err
-	})
+	get := func(name string) ([]byte, error) {
+		return grow(func(p []byte) (n int, err error) {
+			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
+			return n, err
+		})
+	}
+	raw, err := get("")
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
 		return nil, nil
 	}
@@ -65,10 +68,7 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 	}
 	all := map[string][]byte{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\x00"), "\x00") {
-		value, err := grow(func(p []byte) (n int, err error) {
-			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
-			return n, err
-		})
+		value, err := get(name)
 		switch err {
 		case nil:
 			all[name] = value
@@ -106,10 +106,10 @@ func unkept(err error) bool {
 	return false
 }
 
-// carry gives the staged file behind fd the metadata m. Order matters: a change of owner clears set-id bits and
+// carry gives the staged file or directory behind fd the metadata m; a file gets no set-id bits and no capabilities. Order matters: a change of owner clears set-id bits and
 // capabilities, an ACL changes mode bits, so the mode comes last. dropped lists what could not or must not be kept.
 // now is the file as it was made, then as it is.
-func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped []string, err error) {
+func (k *kernel) carry(fd int, now *status, m *Metadata) (dropped []string, err error) {
 	mode := m.Mode
 	if now.info.UID != m.UID || now.info.GID != m.GID {
 		lost, err := k.chown(fd, m)
@@ -118,7 +118,7 @@ func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped 
 		}
 		dropped = append(dropped, lost...)
 	}
-	lost, mode, err := k.carryXattrs(fd, m, mode, special && !slices.Contains(dropped, "owner"))
+	lost, mode, err := k.carryXattrs(fd, m, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +127,10 @@ func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped 
 		mode = foreignGroup(mode)
 	}
 	keep := mode
-	if !special || slices.Contains(dropped, "owner") {
+	if now.info.Kind == KindFile || slices.Contains(dropped, "owner") {
 		keep &^= fs.ModeSetuid
 	}
-	if !special || slices.Contains(dropped, "group") {
+	if now.info.Kind == KindFile || slices.Contains(dropped, "group") {
 		keep &^= fs.ModeSetgid
 	}
 	err = k.chmod(fd, keep)
@@ -179,7 +179,7 @@ func (k *kernel) chown(fd int, m *Metadata) (dropped []string, err error) {
 
 // carryXattrs gives the file its extended attributes and takes away those that it got from its directory (a default
 // ACL) and that m lacks. The mode comes back narrowed where an ACL was lost that had narrowed it.
-func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode, special bool) (_ []string, _ fs.FileMode, err error) {
+func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode) (_ []string, _ fs.FileMode, err error) {
 	var dropped []string
 	if _, ok := m.Xattrs[aclName]; !ok {
 		err := k.do("removexattr", func() error { return k.calls.Fremovexattr(fd, aclName) })
@@ -200,7 +200,7 @@ func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode, special bool
 		case name == capsName:
 			label = "capabilities"
 		}
-		if stale(name) || name == capsName && !special {
+		if stale(name) || name == capsName {
 			dropped = append(dropped, label)
 			continue
 		}

@@ -75,7 +75,6 @@ func TestMetadataIsKept(t *testing.T) {
 		mode    uint32
 		uid     int
 		xattrs  map[string][]byte
-		keep    bool   // StageOptions.KeepSpecialBits
 		dropped string // what is reported
 		lost    func(account string) string
 	}{
@@ -88,10 +87,8 @@ func TestMetadataIsKept(t *testing.T) {
 		{name: "access list", mode: 0o640, uid: 4711, xattrs: map[string][]byte{aclName: named()}},
 		{name: "set-id bits", mode: 0o6755, uid: 4711, dropped: "[setuid setgid]",
 			lost: func(s string) string { return strings.Replace(s, "6755", "0755", 1) }},
-		{name: "set-id bits, kept", mode: 0o6755, uid: 4711, keep: true},
 		{name: "capabilities", mode: 0o755, xattrs: map[string][]byte{capsName: capability()}, dropped: "[capabilities]",
 			lost: func(s string) string { return s[:strings.Index(s, " "+capsName)] }},
-		{name: "capabilities, kept", mode: 0o755, xattrs: map[string][]byte{capsName: capability()}, keep: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, dir := range []func(testing.TB) string{base, ramdisk} {
@@ -116,7 +113,7 @@ func TestMetadataIsKept(t *testing.T) {
 					if c.lost != nil {
 						want = c.lost(want)
 					}
-					pub, err := write(f, p, "new", options{KeepSpecialBits: c.keep, way: way})
+					pub, err := write(f, p, "new", options{way: way})
 					must(t, err)
 					if got := account(t, p); got != want {
 						t.Errorf("is   %s\nwant %s", got, want)

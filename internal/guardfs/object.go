@@ -223,9 +223,7 @@ type DirEntry struct {
 // Options are the arguments of New.
 type Options struct {
 	Judge Judge // required
-	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
-	// sandbox answers openat2 wrongly.
-	Walk bool
+	walk  bool  // for tests: openat2 is not used
 	// Journal has the names on record that are given beside the agent's files; nil: nobody
 	// removes them after a kill.
 	Journal *Journal

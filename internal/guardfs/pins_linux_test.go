@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -151,7 +150,7 @@ func TestPlacesShareTheirDirectory(t *testing.T) {
 func TestLocksTakeOneFile(t *testing.T) {
 	l, err := OpenLocks(t.TempDir())
 	must(t, err)
-	if !l.shared.bytes {
+	if !l.bytes {
 		t.Skip("SKIPPED: this system can't lock bytes for an open file")
 	}
 	fds := openFDs(t)
@@ -168,31 +167,4 @@ func TestLocksTakeOneFile(t *testing.T) {
 	if now := openFDs(t); now != fds {
 		t.Errorf("%d files stay open", now-fds)
 	}
-}
-
-// Where bytes can't be locked for an open file, the locks are files, and keep the same promises.
-func TestLocksThatAreFiles(t *testing.T) {
-	dir := t.TempDir()
-	var l [2]*Locks
-	for i := range l {
-		var err error
-		l[i], err = OpenLocks(dir)
-		must(t, err)
-		l[i].shared.bytes = false
-	}
-	unlock, err := l[0].Lock(context.Background(), "a", "b")
-	must(t, err)
-	if n := l[0].Open([]string{"a", "b"}); n != 2 {
-		t.Errorf("foretold %d files", n)
-	}
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	var locked *LockedError
-	if _, err := l[1].Lock(gone, "b"); !errors.As(err, &locked) || locked.Key != "b" || !strings.HasPrefix(locked.Holder, "process ") {
-		t.Errorf("%v %+v", err, locked)
-	}
-	unlock()
-	again, err := l[1].Lock(context.Background(), "b")
-	must(t, err)
-	again()
 }

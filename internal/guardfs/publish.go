@@ -43,14 +43,12 @@ type NewObject struct {
 	// it was when it was opened.
 	Source *File
 	Size   int64
-	// Like has it carry the metadata of that object, less what Staged.Dropped will say. Without Like and
+	// Like has it carry the metadata of that object, but for set-id bits and capabilities of a file, less what Staged.Dropped will say. Without Like and
 	// Meta a new file has mode 0666 less the umask, or the directory's default ACL.
 	Like *Before
-	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
-	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
-	KeepSpecialBits bool
-	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
-	Sync            bool        // Sync will be called
+	Meta *Metadata   // carry exactly this, modification time included; for a restore. Like is ignored
+	Mode fs.FileMode // of a new file or directory without Like and Meta, less the umask; 0: 0o666 or 0o777
+	Sync bool        // Sync will be called
 	// Open keeps a file open until Close, and nameless until Publish where the system can do that. The entry that it is
 	// staged for has to be the one that it is exchanged with.
 	Open bool
@@ -67,7 +65,7 @@ func (what *NewObject) metadata() *Metadata {
 // Staged is the object that Stage has made, or, for none, the one that was found under the name.
 type Staged struct {
 	Info    Info
-	Meta    Metadata // of a new thing that nothing was carried over to: what the system gave it
+	Meta    Metadata // that the system gave a new object to which nothing was carried over
 	Dropped []string // as in Published
 	Hash    string   // of what came from NewObject.Source
 }
@@ -78,6 +76,14 @@ func (m *Staged) Precondition() Precondition {
 		return Precondition{}
 	}
 	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
+}
+
+// staged is the object that Stage left at p, as it was left; nil: there is none.
+func (p *Entry) staged() *Info {
+	if p.temp == nil {
+		return nil
+	}
+	return p.temp.made
 }
 
 // Publish exchanges what the names p and temp have: out has to be at p, and in at temp. It looks before and

@@ -87,7 +87,7 @@ func (x *exchange) run(pub *Published) (err error) {
 		defer k.close(x.staged) //nolint:errcheck // nothing was written through it
 	}
 	if !x.out.nothing() {
-		// The last look comes right before the rename: what is exchanged after it has to be put back.
+		// The last look comes right before the rename: another object that comes after it has to be put back.
 		var why Interference
 		if x.displaced, why, err = k.openLike(x.dir, p.base, x.out); err != nil {
 			return p.failed("compare", err)
@@ -387,7 +387,7 @@ func (k *kernel) unlike(fd int, st *status, want Precondition, held int, quick b
 	case quick && st.info.unchanged(was):
 		return "", nil
 	case st.info.Kind == KindSymlink:
-		target, err := k.target(fd)
+		target, err := k.target(fd, "")
 		if err == nil && hashOf([]byte(target)) != before.Hash {
 			why = LeadsElsewhere
 		}

@@ -73,14 +73,14 @@ func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 // verify looks at both names after the rename.
 func (p *Entry) verify(temp *Entry, out, in Precondition, again bool, pub *Published) error {
 	if !out.nothing() && !again {
-		gone, err := temp.matchAgain(out)
+		gone, err := temp.match(out)
 		if err != nil {
 			return err
 		}
 		pub.Displaced, pub.LinksBroken = Found(gone), max(int(gone.Info.Links)-1, 0)
 	}
 	if !in.nothing() {
-		now, err := p.matchAgain(in)
+		now, err := p.match(in)
 		if c, ok := errors.AsType[*ConflictError](err); ok {
 			c.Why = PublishedToo
 		}
@@ -119,18 +119,6 @@ func (p *Entry) match(want Precondition) (now *Before, err error) {
 	now, err = p.load(max(int64(len(was.Content)), was.Info.Size), refuseLarger)
 	if _, large := errors.AsType[*TooLargeError](err); large || err == nil && now.Hash != was.Hash {
 		return nil, p.conflict(ContentChanged)
-	}
-	return now, err
-}
-
-// matchAgain is match where the names have changed already: a passing fault of a look is no reason to
-// take that back, or to leave something behind.
-func (p *Entry) matchAgain(want Precondition) (now *Before, err error) {
-	for range 3 {
-		now, err = p.match(want)
-		if _, ok := errors.AsType[*ConflictError](err); ok || err == nil {
-			break
-		}
 	}
 	return now, err
 }
@@ -183,9 +171,6 @@ func renameNew(p *Entry, from string, q *Entry, to string) (err error) {
 		return rename(p, from, q, to)
 	}
 	if err = p.root.Remove(from); err != nil {
-		if _, gone := p.root.Lstat(from); os.IsNotExist(gone) {
-			return nil
-		}
 		q.root.Remove(to) //nolint:errcheck // the first error is the one that counts
 	}
 	return err
@@ -200,7 +185,7 @@ func rename(p *Entry, from string, q *Entry, to string) error {
 	if err == nil || was == nil {
 		return err
 	}
-	if now, lerr := lstatAgain(q.root, to); lerr == nil && os.SameFile(was, now) {
+	if now, lerr := q.root.Lstat(to); lerr == nil && os.SameFile(was, now) {
 		return nil
 	}
 	return err
@@ -228,14 +213,4 @@ func same(p *Entry, x string, q *Entry, y string) bool {
 	a, aerr := p.root.Lstat(x)
 	b, berr := q.root.Lstat(y)
 	return aerr == nil && berr == nil && os.SameFile(a, b)
-}
-
-// lstatAgain is Lstat of an object that was just made: see matchAgain.
-func lstatAgain(root *dirRoot, name string) (fi fs.FileInfo, err error) {
-	for range 3 {
-		if fi, err = root.Lstat(name); err == nil {
-			break
-		}
-	}
-	return fi, err
 }

@@ -354,7 +354,7 @@ func TestMoveControl(t *testing.T) {
 	}
 }
 
-// identity is that of what is at a place.
+// identity is the identity of the object at an entry.
 func identity(t *testing.T, p *Entry) Identity {
 	st, err := p.fs.kernel.lstat(p.fd.fd, p.base)
 	must(t, err)

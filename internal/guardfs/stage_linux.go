@@ -26,14 +26,6 @@ type stagedFile struct {
 	now   status // what it was when it was made, then with its metadata
 }
 
-// staged is the object that Stage left at p, as it was left; nil: there is none.
-func (p *Entry) staged() *Info {
-	if p.temp == nil {
-		return nil
-	}
-	return p.temp.made
-}
-
 // beside is the entry of a temporary name in the directory of p, which it shares.
 func (p *Entry) beside(name string) (*Entry, error) {
 	if _, err := p.fd.use(); err != nil {
@@ -89,6 +81,9 @@ func (p *Entry) stageFile(ctx context.Context, what *NewObject, made *Staged) (e
 	k := p.fs.kernel
 	meta := what.metadata()
 	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
+	if what.Mode != 0 {
+		mode = bitsOf(what.Mode)
+	}
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
@@ -197,7 +192,7 @@ func (p *Entry) fill(ctx context.Context, what *NewObject, meta *Metadata, made 
 		}
 	}
 	if err == nil && meta != nil {
-		made.Dropped, err = k.carry(fd, &f.now, meta, what.KeepSpecialBits)
+		made.Dropped, err = k.carry(fd, &f.now, meta)
 	}
 	if err == nil && what.Meta != nil {
 		if terr := k.setTimes(fd, what.Meta); !unkept(terr) {
@@ -316,7 +311,7 @@ func (p *Entry) stageLink(what *NewObject, made *Staged) error {
 			err = oerr
 		}
 		if err == nil {
-			text, terr := k.target(fd)
+			text, terr := k.target(fd, "")
 			if errors.Is(terr, ErrUnavailable) {
 				return terr
 			}

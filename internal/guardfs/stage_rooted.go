@@ -18,14 +18,6 @@ type temp struct {
 	made *Info // the object that Stage left there, as it was left; nil: none, or another process staged it
 }
 
-// staged is the object that Stage left at p, as it was left; nil: there is none.
-func (p *Entry) staged() *Info {
-	if p.temp == nil {
-		return nil
-	}
-	return p.temp.made
-}
-
 // beside is the entry of a temporary name in the directory of p.
 func (p *Entry) beside(name string) (*Entry, error) {
 	root, err := p.root.OpenRoot(".")
@@ -58,7 +50,7 @@ func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry,
 		err = nil
 	case absent:
 		if err = t.make(ctx, &what, made); err == nil {
-			if fi, err = lstatAgain(root, base); err == nil {
+			if fi, err = root.Lstat(base); err == nil {
 				t.temp.made = &made.Info
 			}
 		}
@@ -88,7 +80,7 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 	case KindFile:
 		return p.makeFile(ctx, what, meta, made)
 	case KindSymlink:
-		return p.root.Symlink(string(what.Content), p.base)
+		return p.root.do("symlink", func() error { return p.root.Symlink(string(what.Content), p.base) })
 	case KindDir:
 		mode := fs.FileMode(0o777)
 		if what.Mode != 0 {
@@ -97,7 +89,7 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 		if meta != nil {
 			mode = 0o700 // nobody looks in before the right mode is set
 		}
-		err := p.root.Mkdir(p.base, mode)
+		err := p.root.do("mkdir", func() error { return p.root.Mkdir(p.base, mode) })
 		if err != nil || meta == nil {
 			return err
 		}
@@ -114,6 +106,9 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 // makeFile writes a new file.
 func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, made *Staged) error {
 	mode := fs.FileMode(0o666)
+	if what.Mode != 0 {
+		mode = what.Mode
+	}
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
@@ -141,23 +136,23 @@ func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, m
 		}
 	}
 	if err == nil && meta != nil {
-		made.Dropped = carry(file, meta, what.KeepSpecialBits)
+		made.Dropped = carry(file, meta, false)
 	}
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil && what.Meta != nil && !what.Meta.ModTime.IsZero() {
-		err = p.root.Chtimes(p.base, what.Meta.ModTime, what.Meta.ModTime)
+		err = p.root.do("utimes", func() error { return p.root.Chtimes(p.base, what.Meta.ModTime, what.Meta.ModTime) })
 	}
 	return err
 }
 
 // FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
 func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
-	fi, err := lstatAgain(p.root, p.base)
+	fi, err := p.root.Lstat(p.base)
 	if err == nil && fi.Mode().Perm() != mode.Perm() {
-		if err = p.root.Chmod(p.base, mode); err == nil {
-			fi, err = lstatAgain(p.root, p.base)
+		if err = p.root.do("chmod", func() error { return p.root.Chmod(p.base, mode) }); err == nil {
+			fi, err = p.root.Lstat(p.base)
 		}
 	}
 	if err != nil {
@@ -168,7 +163,9 @@ func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 }
 
 // renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
-func (p *Entry) renameKept(kept string) (bool, error) { return p.root.Rename(p.base, kept) == nil, nil }
+func (p *Entry) renameKept(kept string) (bool, error) {
+	return p.root.do("rename", func() error { return p.root.Rename(p.base, kept) }) == nil, nil
+}
 
 // Sync puts the content of the new file at a temporary name on stable storage.
 func (p *Entry) Sync() error {
@@ -188,23 +185,21 @@ func (p *Entry) Sync() error {
 
 // drop removes the thing own.
 func (p *Entry) drop(own Precondition) error {
-	_, err := p.matchAgain(own)
+	_, err := p.match(own)
 	if _, ok := errors.AsType[*ConflictError](err); ok {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for range 3 { // a passing fault is no reason to leave litter
-		if err = p.root.Remove(p.base); err == nil || os.IsNotExist(err) {
-			return nil
-		}
+	if err = p.root.Remove(p.base); os.IsNotExist(err) {
+		err = nil
 	}
 	return err
 }
 
-// carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.
-func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
+// carry gives the staged file or, with dir, directory the metadata m, the mode last; a file gets no set-id bits. dropped lists what could not or must not be kept.
+func carry(file *os.File, m *Metadata, dir bool) (dropped []string) {
 	mode := m.Mode
 	if runtime.GOOS != "windows" {
 		fi, err := file.Stat()
@@ -219,7 +214,7 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 		}
 	}
 	dropped = append(dropped, setXattrs(file, m.Xattrs)...)
-	if keep := special && len(dropped) == 0; !keep {
+	if keep := dir && len(dropped) == 0; !keep {
 		if mode&fs.ModeSetuid != 0 {
 			dropped = append(dropped, "setuid")
 		}

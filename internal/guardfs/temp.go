@@ -132,9 +132,9 @@ func IsKept(name string) bool {
 // keptName is a name for an object that must not be lost and could not stay where it was.
 func keptName() string { return tempPrefix + random(randomHex) + keptSuffix }
 
-func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {
+func newBefore(info Info, content []byte, hash string, xattrs map[string][]byte) *Before {
 	return &Before{
-		Exists: true, Info: info, Content: content, Hash: hashOf(content),
+		Exists: true, Info: info, Content: content, Hash: hash,
 		Meta: Metadata{Mode: info.Mode, UID: info.UID, GID: info.GID, ModTime: info.ModTime, Xattrs: xattrs},
 	}
 }

@@ -100,7 +100,7 @@ func (f *FS) Entry(path string) (*Entry, error) {
 		switch {
 		case err == nil:
 			return nil, &SymlinkError{Path: path, Target: target}
-		case !errors.Is(err, syscall.EINVAL): // it is another thing by now: look again
+		case !errors.Is(err, syscall.EINVAL) && !errors.Is(err, os.ErrNotExist): // else it is gone, or another thing by now: look again
 			return nil, p.failed("read link", err)
 		case try >= retries:
 			return nil, p.conflict(LinkInTurns)
@@ -191,47 +191,25 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	return dirs, name, nil
 }
 
-// NearestEntry opens the entry at the nearest directory above path that is there and stays, and lists
-// the directories to be made below it for path to be there: true names, topmost first. A name for which gone
-// is true counts as absent. name is the true name that path will have.
-func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, missing []string, name string, err error) {
+// NearestEntry opens the entry at the nearest directory above path that is there: path itself, or the topmost directory that has to be
+// made for it. name is the true name that path will have.
+func (f *FS) NearestEntry(path string) (at *Entry, name string, err error) {
 	at, err = f.EntryLink(path)
-	var noParent *MissingParentError
+	if err == nil {
+		return at, at.object.True, nil
+	}
+	if _, missing := errors.AsType[*MissingParentError](err); !missing {
+		return nil, "", err
+	}
+	dirs, name, merr := f.Missing(path)
 	switch {
-	case err == nil:
-		name = at.Object().True
-	case errors.As(err, &noParent):
-		if missing, name, err = f.Missing(path); err == nil && missing == nil {
-			err = noParent // it has just been made
-		}
-		if err == nil {
-			at, err = f.EntryLink(missing[0])
-		}
-	case gone != nil && errors.Is(err, syscall.ENOTDIR):
-		dir, base, serr := splitEntry(path)
-		if serr != nil {
-			return nil, nil, "", serr
-		}
-		above, between, parent, aerr := f.NearestEntry(dir, gone)
-		switch {
-		case aerr != nil:
-			return nil, nil, "", aerr
-		case !gone(parent):
-			above.Close() //nolint:errcheck // nothing was written through it
-			return nil, nil, "", err
-		}
-		return above, append(between, parent), join(parent, base), nil
+	case merr != nil:
+		return nil, "", merr
+	case dirs == nil: // it has just been made
+		return nil, "", err
 	}
-	for err == nil && gone != nil && gone(at.ParentTrue()) {
-		dir := at.ParentTrue()
-		at.Close() //nolint:errcheck // nothing was written through it
-		missing = append([]string{dir}, missing...)
-		at, err = f.EntryLink(dir)
-	}
-	if err != nil {
-		return nil, nil, "", err
-	}
-	return at, missing, name, nil
+	at, err = f.EntryLink(dirs[0])
+	return at, name, err
 }
 
 // Lstat looks at the object that path names, a link in the last component for itself, and asks the Judge for

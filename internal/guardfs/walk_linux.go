@@ -29,7 +29,7 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	k, err := openKernel(o.Calls, o.Walk, o.Fault)
+	k, err := openKernel(o.Calls, o.walk, o.Fault)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (t *trail) followHandle(fd int) {
 		link, t.err = k.name(fd)
 	}
 	if t.err == nil {
-		target, t.err = k.target(fd)
+		target, t.err = k.target(fd, "")
 	}
 	if t.err == nil && strings.HasPrefix(target, "/") {
 		var root int

@@ -160,74 +160,67 @@ func parseEvents(b []byte, fn func(Event)) bool {
 
 // inotify is a queue of this machine's kernel.
 type inotify struct {
-	fd descriptor
-
+	file  *os.File
 	waits sync.Mutex
-	ready *os.File // the same queue, to wait for it
 }
 
-func (l *local) Inotify() (Inotify, error) {
+func (*local) Inotify() (Inotify, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written through it
-		return nil, err
+	return &inotify{file: os.NewFile(uintptr(fd), "inotify")}, nil
+}
+
+// do makes a call on the queue, which may be closed meanwhile.
+func (q *inotify) do(call func(fd int) (int, error)) (n int, err error) {
+	conn, cerr := q.file.SyscallConn()
+	if cerr == nil {
+		cerr = conn.Control(func(fd uintptr) { n, err = call(int(fd)) })
 	}
-	q := &inotify{ready: os.NewFile(uintptr(again), "inotify")}
-	q.fd.open(fd, l)
-	return q, nil
+	if cerr != nil {
+		return 0, fs.ErrClosed
+	}
+	return n, err
 }
 
 func (q *inotify) Add(dir int, mask uint32) (int, error) {
-	fd, err := q.fd.use()
-	if err != nil {
-		return 0, err
-	}
-	defer q.fd.done() //nolint:errcheck // Close reports it
-	return unix.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(dir), mask)
+	return q.do(func(fd int) (int, error) {
+		return unix.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(dir), mask)
+	})
 }
 
 func (q *inotify) Remove(id int) error {
-	fd, err := q.fd.use()
-	if err != nil {
-		return err
-	}
-	defer q.fd.done() //nolint:errcheck // Close reports it
-	_, err = unix.InotifyRmWatch(fd, uint32(id))
+	_, err := q.do(func(fd int) (int, error) { return unix.InotifyRmWatch(fd, uint32(id)) })
 	return err
 }
 
 func (q *inotify) Read(p []byte) (int, error) {
-	fd, err := q.fd.use()
-	if err != nil {
-		return 0, err
-	}
-	defer q.fd.done() //nolint:errcheck // Close reports it
-	return unix.Read(fd, p)
+	return q.do(func(fd int) (int, error) { return unix.Read(fd, p) })
 }
 
 func (q *inotify) Close() error {
-	q.ready.Close() //nolint:errcheck // the other descriptor tells
-	return q.fd.close()
+	err := q.file.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		err = nil
+	}
+	return err
 }
 
 // Wait waits for one caller at a time, and takes no thread for it.
 func (q *inotify) Wait(ctx context.Context) error {
 	q.waits.Lock()
 	defer q.waits.Unlock()
-	if err := q.ready.SetReadDeadline(time.Time{}); err != nil {
+	if err := q.file.SetReadDeadline(time.Time{}); err != nil {
 		return cmp.Or(ctx.Err(), fs.ErrClosed)
 	}
-	conn, err := q.ready.SyscallConn()
+	conn, err := q.file.SyscallConn()
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		q.ready.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed, and Read says so
+		q.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed, and Read says so
 		close(ended)
 	})
 	err = conn.Read(func(fd uintptr) bool {

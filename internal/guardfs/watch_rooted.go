@@ -14,9 +14,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watcher tells what changed in directories, by what fsnotify has on this system. It goes by names
-// and not by handles, as everything here does at best, and it may tell late: what was changed
-// before Events is called need not be among what that gives. Of a rename the two names are told
+// Watcher tells the changes in directories, as fsnotify does on this system. It goes by names
+// and not by handles, as everything here does at best, and it may tell late: a change
+// that was made before Events is called need not be among those that it gives. Of a rename the two names are told
 // apart. It is safe for concurrent use.
 type Watcher struct {
 	system *fsnotify.Watcher
@@ -35,7 +35,7 @@ type Watcher struct {
 	lost  bool
 }
 
-const maxHeard = 1 << 16 // events that wait; what is more is lost
+const maxHeard = 1 << 16 // events that wait; more are lost
 
 // NewWatcher gives a watcher of nothing.
 func (f *FS) NewWatcher() (*Watcher, error) {

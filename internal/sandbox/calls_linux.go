@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"moltisfs/internal/guardfs"
 )
 
 // calls makes system calls in the worker of the moment. A call that opens something tells its kind: the
@@ -25,7 +23,6 @@ type opened struct {
 	flags  int
 	pos    int64 // of a directory, how much of its listing there was
 	synced bool  // nothing was written since it was
-	again  int   // of a handle: the file that was opened with it, to be read; 0: none
 	told
 }
 
@@ -72,9 +69,8 @@ func (c calls) ask(q *request, into []byte) (reply, error) {
 
 // done is ask of one that has the worker's numbers, with the error of the call.
 func (p *process) done(q *request, into []byte) (reply, error) {
-	then, changes := q.then, p.changes.Load()
 	if changing(q.op) {
-		changes = p.changes.Add(1) + 1
+		p.changes.Add(1)
 		defer p.changes.Add(1)
 	}
 	p.asking(q, false)
@@ -84,14 +80,6 @@ func (p *process) done(q *request, into []byte) (reply, error) {
 	}
 	if err == nil {
 		p.asking(q, true)
-	}
-	if len(then) > 0 && err == nil {
-		for i := range then {
-			then[i].at, then[i].changes = time.Now().UnixNano(), changes
-		}
-		p.openMu.Lock()
-		p.looks = then
-		p.openMu.Unlock()
 	}
 	return r, err
 }
@@ -111,42 +99,6 @@ func (p *process) asking(q *request, done bool) {
 	}
 }
 
-// look is a question that went with a change, and is answered after it.
-type look struct {
-	request
-	call        *call
-	at, changes int64
-}
-
-// stats is the question for the object at name.
-func stats(fd int, name string, flags int) look {
-	return look{request: request{op: opStatx, fd: fd, name: name, a: int64(flags)}}
-}
-
-// looked answers a question that went with the last change, if there was none since.
-func (p *process) looked(q *request) (r reply, ok bool, err error) {
-	p.openMu.Lock()
-	i := slices.IndexFunc(p.looks, func(l look) bool {
-		return l.op == q.op && l.fd == q.fd && l.name == q.name && l.a == q.a
-	})
-	var l look
-	if i >= 0 {
-		l = p.looks[i]
-		p.looks = slices.Delete(p.looks, i, i+1)
-	}
-	p.openMu.Unlock()
-	if i < 0 || l.changes != p.changes.Load() || time.Now().UnixNano()-l.at > int64(moment) {
-		return r, false, nil
-	}
-	p.mu.Lock()
-	l.call.most, l.call.since = p.hang, time.Now()
-	p.mu.Unlock()
-	if r, err = p.wait(l.call); err == nil {
-		err = p.believed(q, &r, nil)
-	}
-	return r, true, err
-}
-
 // nonsense ends a worker that gives an impossible answer.
 func (p *process) nonsense() error {
 	p.fail(errNonsense)
@@ -154,7 +106,7 @@ func (p *process) nonsense() error {
 }
 
 // believed is the error of a reply to q, or, of one that no worker of ours gives, the end of the worker. data is in into. It is all that is
-// checked of a reply, but for descriptors (known.add) and the hits of a search (elsewhere.check).
+// checked of a reply, but for descriptors (opens) and the hits of a search (elsewhere.check).
 func (p *process) believed(q *request, r *reply, into []byte) error {
 	if r.errno != 0 {
 		return unix.Errno(r.errno)
@@ -202,8 +154,7 @@ func listing(names []byte) bool {
 func changing(o op) bool {
 	switch o {
 	case opWrite, opSetxattr, opRemovexattr, opChown, opChmodPath, opTouch, opFallocate,
-		opTruncate, opPublish,
-		opLink, opRename, opUnlink, opMkdir, opSymlink:
+		opTruncate, opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return true
 	}
 	return false
@@ -239,11 +190,6 @@ func (c calls) Reopen(fd, flags int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if flags == guardfs.ReadFlags {
-		if again, ok := p.openedAhead(fd); ok {
-			return p.turn<<fdBits | again, nil
-		}
-	}
 	return p.opens(&request{op: opReopen, fd: fd, a: int64(flags)}, flags)
 }
 
@@ -260,50 +206,23 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if r.bits&hasStat != 0 {
 		o.stat, o.magic = &r.stat, &r.magic
 	}
-	read := o // what data is read from
-	if r.bits&readable != 0 {
-		read = &opened{flags: guardfs.ReadFlags, told: o.told}
-		o.again = int(r.again)
-	}
 	if r.bits&hasText != 0 {
 		o.name = r.text
 	}
-	if read.end = r.bits&hasData != 0; read.end {
-		read.data = r.data
-		if read.bare = r.bits&atEnd != 0; read.bare {
-			read.after = read.stat
+	if o.end = r.bits&hasData != 0; o.end {
+		o.data = r.data
+		if o.bare = r.bits&atEnd != 0; o.bare {
+			o.after = o.stat
 		}
 	}
 	fd := int(r.n)
 	p.openMu.Lock()
-	ok := p.known.add(fd, o) && (read == o || p.known.add(o.again, read))
-	p.openMu.Unlock()
-	if !ok {
+	defer p.openMu.Unlock()
+	if fd < 0 || fd >= 1<<fdBits || p.known.open[fd] != nil { // a number that is none, or that it gave
 		return -1, p.nonsense()
 	}
+	p.known.open[fd] = o
 	return p.turn<<fdBits | fd, nil
-}
-
-// add notes a descriptor. It is false where a worker gives a number that is none, or that it gave.
-func (k *known) add(fd int, o *opened) bool {
-	if fd < 0 || fd >= 1<<fdBits || k.open[fd] != nil {
-		return false
-	}
-	k.open[fd] = o
-	return true
-}
-
-// openedAhead gives the file that was opened with a handle, once. It is the one behind the handle
-// however long ago that was; the metadata that was told of it may be old.
-func (p *process) openedAhead(handle int) (fd int, ok bool) {
-	p.openMu.Lock()
-	defer p.openMu.Unlock()
-	o := p.known.open[handle]
-	if o == nil || o.again == 0 {
-		return 0, false
-	}
-	fd, o.again = o.again, 0
-	return fd, true
 }
 
 // Close waits only where something was written, and not synced since: there the file system may
@@ -316,23 +235,13 @@ func (c calls) Close(fd int) error {
 	p.openMu.Lock()
 	o := p.known.open[fd]
 	delete(p.known.open, fd)
-	again := 0
-	if o != nil && o.again != 0 {
-		again = o.again
-		delete(p.known.open, again)
-	}
 	p.openMu.Unlock()
 	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && !o.synced {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
 		return err
 	}
 	if !p.isDead() {
-		q := request{op: opClose, fd: fd}
-		p.failed(p.out.add(0, q.append))
-		if again != 0 {
-			q.fd = again
-			p.failed(p.out.add(0, q.append))
-		}
+		p.failed(p.out.add(0, (&request{op: opClose, fd: fd}).append))
 	}
 	return nil
 }
@@ -379,11 +288,7 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		})
 	}
 	if s == nil {
-		q := &request{op: opStatx, fd: dir, name: name, a: int64(flags)}
-		r, ok, err := p.looked(q)
-		if !ok {
-			r, err = p.done(q, nil)
-		}
+		r, err := p.done(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
 		if err != nil {
 			return x, err
 		}
@@ -418,8 +323,8 @@ func (c calls) Magic(fd int) (magic uint32, err error) {
 	return r.magic, err
 }
 
-func (c calls) Faccessat(dir int, _ string, mode uint32) error {
-	_, err := c.ask(&request{op: opAccess, fd: dir, a: int64(mode)}, nil)
+func (c calls) Faccessat(dir int, name string, mode uint32) error {
+	_, err := c.ask(&request{op: opAccess, fd: dir, name: name, a: int64(mode)}, nil)
 	return err
 }
 
@@ -526,18 +431,13 @@ func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
 	return r.n, err
 }
 
-func (c calls) Flistxattr(fd int, p []byte) (int, error) {
-	if w, own, err := c.s.of(fd); err == nil && w.fresh(own, func(o *opened) (bare bool) {
+func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
+	if w, own, err := c.s.of(fd); err == nil && name == "" && w.fresh(own, func(o *opened) (bare bool) {
 		bare, o.bare = o.bare, false
 		return bare
 	}) {
 		return 0, nil
 	}
-	r, err := c.ask(&request{op: opListxattr, fd: fd, b: int64(len(p))}, p)
-	return int(r.n), err
-}
-
-func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
 	r, err := c.ask(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(p))}, p)
 	return int(r.n), err
 }

@@ -27,12 +27,7 @@ func (c calls) Fchown(fd, uid, gid int) error {
 }
 
 func (c calls) ChmodPath(fd int, mode uint32) error {
-	p, fd, err := c.s.of(fd)
-	if err == nil {
-		then := []look{stats(fd, "", unix.AT_EMPTY_PATH)}
-		_, err = p.done(&request{op: opChmodPath, fd: fd, a: int64(mode), then: then}, nil)
-	}
-	return err
+	return c.change(&request{op: opChmodPath, fd: fd, a: int64(mode)})
 }
 
 func (c calls) Touch(fd int, modified unix.Timespec) error {
@@ -64,20 +59,8 @@ func (c calls) two(q *request) error {
 		return unavailable(errors.New("the worker that had it open has ended"))
 	}
 	q.fd, q.dir = fd, dir
-	const entry = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	switch q.op { // what is asked next as a rule: where the directory is, and what is there
-	case opRename:
-		q.then = append(q.then, stats(dir, q.name, entry))
-		fallthrough
-	case opPublish:
-		q.then = append(q.then, stats(dir, "", unix.AT_EMPTY_PATH))
-	}
 	_, err = p.done(q, nil)
 	return err
-}
-
-func (c calls) Publish(fd, dir int, name string) error {
-	return c.two(&request{op: opPublish, fd: fd, dir: dir, name: name})
 }
 
 func (c calls) Linkat(a int, from string, b int, to string) error {

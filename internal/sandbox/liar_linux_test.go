@@ -80,7 +80,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	p.kill = func() {}
 	go p.watch()
 	s := &Session{o: Options{Root: root, Build: "test", Starts: -1}, now: p, turn: 1}
-	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":3}`)}, nil, nil)
+	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":4}`)}, nil, nil)
 	if err == nil {
 		err = p.greeted(&r, s.o)
 	}
@@ -275,33 +275,25 @@ func FuzzLiar(f *testing.F) {
 func TestLies(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": "x"})
-	text := func(s string) func([]byte) []byte {
+	var given int64 // a descriptor that is open
+	change := func(how func(*reply)) func([]byte) []byte {
 		return func(b []byte) []byte {
 			r := reply{}
 			if !r.parse(b[8:]) {
 				t.Fatal("not a reply")
 			}
-			r.text = s
+			how(&r)
 			return framed(binary.LittleEndian.Uint32(b[4:]), r.append(nil))
 		}
 	}
 	for name, lie := range map[string]func([]byte) []byte{
-		"too long":        func(b []byte) []byte { binary.LittleEndian.PutUint32(b, maxFrame+1); return b },
-		"too short":       func([]byte) []byte { return []byte{1, 0, 0, 0, 1} },
-		"another request": func(b []byte) []byte { b[4]++; return b },
-		"a name with NUL": text("/a\x00b"),
-		"one descriptor twice": func(b []byte) []byte {
-			r := reply{}
-			if !r.parse(b[8:]) {
-				t.Fatal("not a reply")
-			}
-			r.again, r.bits = r.n, r.bits|readable
-			return framed(binary.LittleEndian.Uint32(b[4:]), r.append(nil))
-		},
-		"cut off": func(b []byte) []byte { return framed(binary.LittleEndian.Uint32(b[4:]), b[8:9]) },
-		"an errno": func(b []byte) []byte {
-			return framed(binary.LittleEndian.Uint32(b[4:]), []byte{0, 0xff, 0xff, 0x7f, 0, 0})
-		},
+		"too long":                    func(b []byte) []byte { binary.LittleEndian.PutUint32(b, maxFrame+1); return b },
+		"too short":                   func([]byte) []byte { return []byte{1, 0, 0, 0, 1} },
+		"another request":             func(b []byte) []byte { b[4]++; return b },
+		"a name with NUL":             change(func(r *reply) { r.text = "/a\x00b" }),
+		"a descriptor that was given": change(func(r *reply) { r.n = given }),
+		"cut off":                     func(b []byte) []byte { return framed(binary.LittleEndian.Uint32(b[4:]), b[8:9]) },
+		"an errno":                    change(func(r *reply) { r.errno = 4096 }),
 	} {
 		var on bool
 		s := lying(t, dir, 3*time.Second, func(_ int, b []byte) []byte {
@@ -311,10 +303,16 @@ func TestLies(t *testing.T) {
 			return b
 		})
 		f := over(t, s)
+		root, err := f.Resolve(dir, guardfs.Read)
+		must(t, err)
+		for fd := range s.now.known.open {
+			given = int64(fd)
+		}
 		on = true
 		if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) || !s.now.isDead() {
 			t.Errorf("%s: %v", name, err)
 		}
+		root.Close()
 	}
 }
 

@@ -17,16 +17,12 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// TestMain is the worker too. "dies" says at which request the first of them does so, negative when
-// the call is made and not answered.
+// TestMain is the worker too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "worker" {
 		w := Work{Root: os.Args[2], Build: "test"}
 		if len(os.Args) == 5 {
 			w.hook = armed(os.Args[4])
-		}
-		if len(os.Args) == 6 {
-			w.hook = mortal(os.Args[4], os.Args[5])
 		}
 		if err := w.Run(0, 1); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -116,30 +112,10 @@ func armed(file string) func(*request, bool) error {
 	}
 }
 
-func mortal(when, marker string) func(*request, bool) error {
-	f, err := os.OpenFile(marker, os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil // it has happened
-	}
-	f.Close()
-	at, _ := strconv.Atoi(when)
-	n := 0
-	return func(_ *request, made bool) error {
-		if made != (at < 0) {
-			return nil
-		}
-		if n++; n != max(at, -at) {
-			return nil
-		}
-		os.Exit(7)
-		return nil
-	}
-}
-
-func begin(t testing.TB, root string, how ...string) *Session {
+func begin(t testing.TB, root string) *Session {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Root: root, Build: "test", Starts: 2, Hang: 2 * time.Second,
-		Command: append([]string{os.Args[0], "worker", root}, how...)})
+		Command: []string{os.Args[0], "worker", root}})
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s

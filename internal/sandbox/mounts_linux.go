@@ -37,6 +37,7 @@ func (c calls) Mounts(seen int64) (text []byte, number int64, err error) {
 
 // queue is a queue of changes inside.
 type queue struct {
+	s *Session
 	p *process
 	n int
 }
@@ -50,23 +51,18 @@ func (c calls) Inotify() (guardfs.Inotify, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watching{calls: c, queue: queue{p, int(r.n)}}, nil
+	return &queue{c.s, p, int(r.n)}, nil
 }
 
-type watching struct {
-	calls calls
-	queue
-}
-
-func (w *watching) Add(dir int, mask uint32) (int, error) {
-	p, dir, err := w.calls.s.of(dir)
-	if err == nil && p != w.p {
-		err = unavailable(w.p.why())
+func (q *queue) Add(dir int, mask uint32) (int, error) {
+	p, dir, err := q.s.of(dir)
+	if err == nil && p != q.p {
+		err = unavailable(q.p.why())
 	}
 	if err != nil {
 		return 0, err
 	}
-	r, err := p.done(&request{op: opWatch, fd: w.n, dir: dir, a: int64(mask)}, nil)
+	r, err := p.done(&request{op: opWatch, fd: q.n, dir: dir, a: int64(mask)}, nil)
 	return int(r.n), err
 }
 

@@ -27,7 +27,7 @@ func (w *worker) short(q *request, r *reply) (err error) {
 		return w.watch(q, r)
 	case opStatx, opReadlink:
 		return w.look(q, r)
-	case opLink, opRename, opUnlink, opMkdir, opSymlink, opPublish:
+	case opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return w.change(q)
 	default:
 		return w.file(q, r)
@@ -65,31 +65,10 @@ func (w *worker) opened(q *request, r *reply) error {
 	}
 	const plain = unix.O_PATH | unix.O_DIRECTORY | unix.O_WRONLY | unix.O_RDWR
 	regular := r.bits&hasStat != 0 && r.stat[1]&unix.S_IFMT == unix.S_IFREG
-	switch {
-	case regular && flags&plain == 0:
+	if regular && flags&plain == 0 {
 		w.begin(fd, r)
-	case regular && q.op == opOpen2 && q.dir == unix.AT_FDCWD:
-		w.openAhead(fd, r)
 	}
 	return w.told(r)
-}
-
-// openAhead opens a small file, on which a handle was opened by its path, to be read: as a rule
-// that is asked for next. The handle has shown that the file is inside. On a file system that may
-// let us wait, or where to read does something, nothing is read before it was judged.
-func (w *worker) openAhead(handle int, r *reply) {
-	if r.stat[2] > ahead || !guardfs.Local(r.magic) {
-		return
-	}
-	fd, err := w.calls.Reopen(handle, guardfs.ReadFlags)
-	if err != nil {
-		return // the open that comes next is told
-	}
-	w.table.mu.Lock()
-	w.table.held[fd] = &held{inside: true}
-	w.table.mu.Unlock()
-	r.again, r.bits = int64(fd), r.bits|readable
-	w.begin(fd, r)
 }
 
 // begin reads the beginning of a file that was opened to be read, if that is all of it.
@@ -110,7 +89,7 @@ func (w *worker) begin(fd int, r *reply) {
 		}
 	}
 	var none [1]byte
-	if n, err := w.calls.Flistxattr(fd, none[:]); n == 0 && err == nil {
+	if n, err := w.calls.Fgetxattr(fd, "", none[:]); n == 0 && err == nil {
 		x, err := w.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
 		now := fields(&x)
 		now[10], now[11] = r.stat[10], r.stat[11] // to read may move the time of access
@@ -187,11 +166,12 @@ func (w *worker) look(q *request, r *reply) error {
 // change makes a call that changes names.
 func (w *worker) change(q *request) error {
 	err := w.dir(q.dir, q.name)
-	if err == nil && (q.op == opLink || q.op == opRename) {
-		err = w.dir(q.fd, q.text)
-	}
-	if err == nil && q.op == opPublish {
+	switch {
+	case err != nil:
+	case q.op == opLink && q.text == "":
 		err = w.in(q.fd)
+	case q.op == opLink, q.op == opRename:
+		err = w.dir(q.fd, q.text)
 	}
 	if err != nil {
 		return err
@@ -205,8 +185,6 @@ func (w *worker) change(q *request) error {
 		return w.calls.Unlinkat(q.dir, q.name, int(q.a))
 	case opMkdir:
 		return w.calls.Mkdirat(q.dir, q.name, uint32(q.a))
-	case opPublish:
-		return w.calls.Publish(q.fd, q.dir, q.name)
 	}
 	return w.calls.Symlinkat(q.text, q.dir, q.name)
 }
@@ -231,13 +209,13 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		r.magic, err = c.Magic(q.fd)
 		r.bits |= hasStat
 	case opAccess:
-		err = c.Faccessat(q.fd, ".", uint32(q.a))
+		if err = unix.EINVAL; q.name == "." || component(q.name) {
+			err = c.Faccessat(q.fd, q.name, uint32(q.a))
+		}
 	case opGetdents:
 		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Getdents(q.fd, p) })
 	case opPread:
 		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Pread(q.fd, p, q.a) })
-	case opListxattr:
-		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Flistxattr(q.fd, p) })
 	case opGetxattr:
 		err = w.read(r, int(q.b), func(p []byte) (int, error) {
 			return c.Fgetxattr(q.fd, q.name, p)

@@ -298,13 +298,6 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 		c.most = p.hang * patience
 	}
 	id := p.enter(c)
-	then := q.then
-	for i := range then {
-		l := &then[i]
-		p.failed(p.out.add(id, q.append))
-		l.call = &call{done: make(chan struct{})}
-		id, q = p.enter(l.call), &l.request
-	}
 	p.failed(p.out.send(id, q.append))
 	if ctx != nil {
 		defer context.AfterFunc(ctx, func() {
@@ -473,5 +466,4 @@ type known struct {
 	changes atomic.Int64 // how many calls changed something
 	openMu  sync.Mutex
 	open    map[int]*opened
-	looks   []look
 }

@@ -161,7 +161,7 @@ func (g *gathered) hit(h hit) {
 	g.note(n, func() { g.Each = append(g.Each, h) })
 }
 
-// filled is a context that full has ended as its deadline would: what was found so far is the
+// filled is a context that full has ended as its deadline would: all that was found so far is the
 // answer, and says that there may be more.
 type filled struct {
 	context.Context

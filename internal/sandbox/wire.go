@@ -12,7 +12,7 @@ import (
 )
 
 // protocol is the version of the frames. A worker of another one is refused.
-const protocol = 3
+const protocol = 4
 
 // A frame is the length of its rest (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
@@ -42,7 +42,6 @@ const (
 	opPread
 	opWrite
 	opSeek
-	opListxattr
 	opGetxattr
 	opSetxattr
 	opRemovexattr
@@ -52,7 +51,6 @@ const (
 	opFallocate
 	opTruncate
 	opFsync
-	opPublish
 	opLink
 	opRename
 	opUnlink
@@ -75,7 +73,6 @@ type request struct {
 	a, b, c    int64
 	name, text string
 	data       []byte
-	then       []look // what goes with it, and is made after it
 }
 
 // reply is the answer to a request.
@@ -85,7 +82,6 @@ type reply struct {
 	n     int64
 	stat  stat
 	magic uint32
-	again int64 // the descriptor that data is read from, where n is a handle
 	at    int64 // the number of the list of mounts
 	text  string
 	data  []byte
@@ -94,13 +90,12 @@ type reply struct {
 
 // The bits of a reply.
 const (
-	hasStat  = 1 << iota // stat and magic
-	hasText              // the name of what was opened, by which text is known to be one
-	hasData              // all that is in the file that was opened
-	atEnd                // stat was true before and after, and there are no attributes
-	mounts               // at
-	more                 // another frame of this reply follows
-	readable             // again
+	hasStat = 1 << iota // stat and magic
+	hasText             // the name of what was opened, by which text is known to be one
+	hasData             // all that is in the file that was opened
+	atEnd               // stat was true before and after, and there are no attributes
+	mounts              // at
+	more                // another frame of this reply follows
 )
 
 // stat has the fields of statx in the order of the system's.
@@ -109,111 +104,58 @@ type stat [18]uint64
 // errNonsense is the error of a message that no worker of ours sends.
 var errNonsense = errors.New("it answered what no worker answers")
 
-func (q *request) append(b []byte) []byte {
-	b = append(b, byte(q.op))
-	b = binary.AppendVarint(b, int64(q.fd))
-	b = binary.AppendVarint(b, int64(q.dir))
-	b = binary.AppendVarint(b, q.a)
-	b = binary.AppendVarint(b, q.b)
-	b = binary.AppendVarint(b, q.c)
-	b = appendText(b, q.name)
-	b = appendText(b, q.text)
-	return append(b, q.data...)
+// order is the order of the bytes of a number.
+var order = binary.LittleEndian
+
+// requestHead is the part of a request before its name, its text and its data.
+type requestHead struct {
+	Op         op
+	FD, Dir    int32
+	A, B, C    int64
+	Name, Text uint16 // their lengths
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+// replyHead is the part of a reply before its text and its data.
+type replyHead struct {
+	Bits  byte
+	Errno uint16
+	Text  uint16 // its length
+	Magic uint32
+	N, At int64
+	Stat  stat
+}
+
+func (q *request) append(b []byte) []byte {
+	b, _ = binary.Append(b, order, &requestHead{q.op, int32(q.fd), int32(q.dir), q.a, q.b, q.c, uint16(len(q.name)), uint16(len(q.text))})
+	return append(append(append(b, q.name...), q.text...), q.data...)
 }
 
 func (q *request) parse(b []byte) bool {
-	if len(b) == 0 {
+	var h requestHead
+	n, err := binary.Decode(b, order, &h)
+	if err != nil || h.Name > maxText || h.Text > maxText || len(b)-n < int(h.Name)+int(h.Text) {
 		return false
 	}
-	r := reading{b: b[1:], ok: true}
-	q.op = op(b[0])
-	q.fd, q.dir = int(r.varint()), int(r.varint())
-	q.a, q.b, q.c = r.varint(), r.varint(), r.varint()
-	q.name, q.text = r.text(), r.text()
-	q.data = r.b
-	return r.ok
+	name, rest := b[n:n+int(h.Name)], b[n+int(h.Name):]
+	*q = request{op: h.Op, fd: int(h.FD), dir: int(h.Dir), a: h.A, b: h.B, c: h.C, name: string(name), text: string(rest[:h.Text]), data: rest[h.Text:]}
+	return true
 }
 
 func (r *reply) append(b []byte) []byte {
-	b = append(b, r.bits)
-	b = binary.AppendUvarint(b, uint64(r.errno))
-	b = binary.AppendVarint(b, r.n)
-	if r.bits&hasStat != 0 {
-		for _, v := range r.stat {
-			b = binary.AppendUvarint(b, v)
-		}
-		b = binary.AppendUvarint(b, uint64(r.magic))
-	}
-	if r.bits&readable != 0 {
-		b = binary.AppendVarint(b, r.again)
-	}
-	if r.bits&mounts != 0 {
-		b = binary.AppendVarint(b, r.at)
-	}
-	b = appendText(b, r.text)
-	return append(b, r.data...)
+	b, _ = binary.Append(b, order, &replyHead{r.bits, uint16(r.errno), uint16(len(r.text)), r.magic, r.n, r.at, r.stat})
+	return append(append(b, r.text...), r.data...)
 }
 
 func (r *reply) parse(b []byte) bool {
-	if len(b) == 0 {
+	var h replyHead
+	n, err := binary.Decode(b, order, &h)
+	if err != nil || h.Errno >= 4096 || h.Text > maxText || len(b)-n < int(h.Text) {
 		return false
 	}
-	in := reading{b: b[1:], ok: true}
-	r.bits = b[0]
-	errno := in.uvarint()
-	r.errno, r.n = uint32(errno), in.varint()
-	if r.bits&hasStat != 0 {
-		for i := range r.stat {
-			r.stat[i] = in.uvarint()
-		}
-		r.magic = uint32(in.uvarint())
-	}
-	if r.bits&readable != 0 {
-		r.again = in.varint()
-	}
-	if r.bits&mounts != 0 {
-		r.at = in.varint()
-	}
-	r.text = in.text()
-	r.data = in.b
-	return in.ok && errno < 4096
-}
-
-// reading takes a frame apart; ok ends with the first thing that is none.
-type reading struct {
-	b  []byte
-	ok bool
-}
-
-func (r *reading) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.b, r.ok = nil, false
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// varint is the zigzag form of encoding/binary.
-func (r *reading) varint() int64 {
-	v := r.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func (r *reading) text() string {
-	n := r.uvarint()
-	if n > maxText || n > uint64(len(r.b)) {
-		r.b, r.ok = nil, false
-		return ""
-	}
-	s := string(r.b[:n])
-	r.b = r.b[n:]
-	return s
+	rest := b[n:]
+	r.bits, r.errno, r.magic, r.n, r.at, r.stat = h.Bits, uint32(h.Errno), h.Magic, h.N, h.At, h.Stat
+	r.text, r.data = string(rest[:h.Text]), rest[h.Text:]
+	return true
 }
 
 // frames reads frames.
@@ -232,13 +174,13 @@ func (f *frames) next() (id uint32, body []byte, err error) {
 	if _, err = io.ReadFull(f.r, head[:]); err != nil {
 		return 0, nil, err
 	}
-	n := binary.LittleEndian.Uint32(head[:])
+	n := order.Uint32(head[:])
 	if n < 5 || n > maxFrame {
 		return 0, nil, errFrame
 	}
 	f.buf = slices.Grow(f.buf[:0], int(n)-4)[:n-4]
 	_, err = io.ReadFull(f.r, f.buf)
-	return binary.LittleEndian.Uint32(head[4:]), f.buf, err
+	return order.Uint32(head[4:]), f.buf, err
 }
 
 // sink writes frames, one at a time.
@@ -269,9 +211,9 @@ func (s *sink) send(id uint32, fill func(b []byte) []byte) error {
 
 func (s *sink) frame(id uint32, fill func(b []byte) []byte) {
 	at := len(s.buf)
-	b := binary.LittleEndian.AppendUint32(s.buf, 0)
-	b = fill(binary.LittleEndian.AppendUint32(b, id))
-	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	b := order.AppendUint32(s.buf, 0)
+	b = fill(order.AppendUint32(b, id))
+	order.PutUint32(b[at:], uint32(len(b)-at-4))
 	s.buf = b
 }
 
