@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/rulefiles"
 	"moltisfs/grep/tree"
 )
 
@@ -187,7 +186,7 @@ func (w *walker) begin(skipped *Skipped) func(*worker) {
 	rules := new(ignore.Set)
 	if !w.NoIgnore {
 		var unread int
-		rules, w.base, unread = ignore.Load(rulefiles.Of(w.Dir), w.opts)
+		rules, w.base, unread = ignore.Load(w.Dir, w.opts)
 		skipped.Rules += unread
 	}
 	w.root = &node{dir: w.Dir, full: w.base, cut: len(w.base)}
@@ -276,9 +275,15 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		p.skipped.failed(err)
 	}
 	if !w.NoIgnore {
-		if f := rulefiles.In(entries); f.Any() {
+		var f ignore.Found
+		for i := range entries {
+			if e := &entries[i]; e.Name[0] == '.' && !e.Way {
+				f.Add(e.Name, e.Kind)
+			}
+		}
+		if f.Any() {
 			var unread int
-			rules, unread = rules.Enter(rulefiles.Of(n.dir), n.full, f)
+			rules, unread = rules.Enter(n.dir, n.full, f)
 			p.skipped.Rules += unread
 		}
 	}
