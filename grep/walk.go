@@ -159,21 +159,12 @@ func walk(
 	if start == nil {
 		start = w.begin(&skipped)
 	}
-	n := o.workers()
-	w.sched.init(n)
-	w.push(0, job{run: start})
-	workers := make([]worker, n)
-	w.sched.run(func(id int) {
+	w.push(job{run: start})
+	workers := make([]worker, o.workers())
+	w.sched.run(len(workers), func(id int, j job) {
 		p := &workers[id]
 		p.id, p.walk = id, w
-		for {
-			j, ok := w.next(id)
-			if !ok {
-				return
-			}
-			w.do(p, j)
-			w.done()
-		}
+		w.do(p, j)
 	})
 	for i := range workers {
 		skipped.add(&workers[i].skipped)
@@ -316,7 +307,9 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		n.refs.Add(-1)
 	}
 	n.refs.Add(int32(len(jobs)))
-	w.push(p.id, jobs...)
+	if len(jobs) > 0 {
+		w.push(jobs...)
+	}
 	for i := range files {
 		if p.stopped() {
 			p.skipped.Deadline += len(files) - i
