@@ -41,7 +41,7 @@ func (t *target) split(w *worker, st *state) {
 	f.left.Store(n)
 	helpers := min(len(t.states), int(n)) - 1
 	for range helpers {
-		w.walk.push(w.id, job{run: f.searchRanges})
+		w.walk.push(job{run: f.searchRanges})
 	}
 	f.searchRanges(w)
 }

@@ -54,7 +54,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 		res.Total += l.found[i].total
 		res.Link = first(res.Link, l.found[i].link)
 		if i > 0 {
-			all.merge(&l.found[i].newest)
+			all.files = append(all.files, l.found[i].newest.files...)
 		}
 	}
 	res.Files = all.page(root, q.Offset, q.Limit)

@@ -14,7 +14,7 @@ import (
 // once and whole, wherever it lies.
 func TestAcrossPieces(t *testing.T) {
 	size := defaultSizes()
-	size.buffer, size.big, size.pieceLap, size.longLine = 64, 256, 32, 64
+	size.buffer, size.big, size.pieceLap = 64, 256, 32
 	m := compile(t, "need(le)?|^first|last$", match.Options{}) // the longer one, also where a piece shows the shorter
 	for at := range 3 * size.big {
 		line := strings.Repeat("x", at) + "needle" + strings.Repeat("y", 1000)
@@ -49,22 +49,6 @@ func TestShortReads(t *testing.T) {
 			if err != nil || len(r.Rows) != 1 || r.Rows[0].Line != lines+1 {
 				t.Errorf("%d lines, multiline %v: %+v, %v", lines+1, multiline, r, err)
 			}
-		}
-	}
-}
-
-// TestLegacyRange: a file that several search is decoded as a whole when any part of it is not
-// UTF-8, and the pattern has to know.
-func TestLegacyRange(t *testing.T) {
-	size := defaultSizes()
-	size.buffer, size.split, size.segment = 4096, 8192, 4096
-	lines := strings.Repeat("plain text in every line of it\n", 1000)
-	text := lines + "die gr\xf6\xdfte Gr\xf6\xdfe f\xfcr \xdcbung\n" + lines
-	d := FS(fstest.MapFS{"f": {Data: []byte(text)}})
-	for _, mode := range []Mode{FilesWithMatches, Count, Content} {
-		r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: compile(t, "Größe", match.Options{}), Mode: mode}, size)
-		if err != nil || r.Totals.Files != 1 || mode == Content && (r.Rows[0].Line != 1001 || !strings.Contains(r.Rows[0].Text, "größte Größe für Übung")) {
-			t.Errorf("mode %d: %+v, %v", mode, r, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package grep
 
 import (
-	"container/heap"
 	"slices"
 	"strings"
 	"sync"
@@ -10,14 +9,13 @@ import (
 )
 
 // rowKeeper keeps the first rows by path and line of a search that finds files in any order. When
-// it has enough, it drops the blocks of the last paths. A worker asks wants before it gathers rows
-// that would be dropped.
+// it has twice as many as needed, it drops the blocks of the last paths. A worker asks wants before
+// it gathers rows that would be dropped.
 type rowKeeper struct {
-	limit int // 0: all
-	mu    sync.Mutex
-	held  int
-	max   atomic.Pointer[string] // set once full: files after this one are not needed
-	// blocks is a heap with the last path on top.
+	limit  int // 0: all
+	mu     sync.Mutex
+	held   int
+	max    atomic.Pointer[string] // set once rows were dropped: files after this one are not needed
 	blocks []block
 }
 
@@ -26,17 +24,7 @@ type block struct {
 	rows []Row
 }
 
-func (r *rowKeeper) Len() int           { return len(r.blocks) }
-func (r *rowKeeper) Less(i, j int) bool { return comparePaths(r.blocks[i].path, r.blocks[j].path) > 0 }
-func (r *rowKeeper) Swap(i, j int)      { r.blocks[i], r.blocks[j] = r.blocks[j], r.blocks[i] }
-func (r *rowKeeper) Push(x any)         { r.blocks = append(r.blocks, x.(block)) }
-func (r *rowKeeper) Pop() any {
-	n := len(r.blocks) - 1
-	b := r.blocks[n]
-	r.blocks[n] = block{}
-	r.blocks = r.blocks[:n]
-	return b
-}
+func byPath(a, b block) int { return comparePaths(a.path, b.path) }
 
 // wants says how many rows of the file rel+name can still be used: 0 for none, -1 for all.
 func (r *rowKeeper) wants(rel, name string) int {
@@ -56,23 +44,26 @@ func (r *rowKeeper) add(path string, rows []Row) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	heap.Push(r, block{path, rows})
-	r.held += len(rows)
-	if r.limit == 0 {
+	r.blocks = append(r.blocks, block{path, rows})
+	if r.held += len(rows); r.limit == 0 || r.held < 2*r.limit {
 		return
 	}
-	for len(r.blocks) > 1 && r.held-len(r.blocks[0].rows) >= r.limit {
-		r.held -= len(heap.Pop(r).(block).rows)
-	}
-	if r.held >= r.limit {
-		m := r.blocks[0].path
-		r.max.Store(&m)
+	slices.SortFunc(r.blocks, byPath)
+	r.held = 0
+	for i := range r.blocks {
+		if r.held += len(r.blocks[i].rows); r.held >= r.limit {
+			clear(r.blocks[i+1:])
+			r.blocks = r.blocks[:i+1]
+			last := r.blocks[i].path
+			r.max.Store(&last)
+			return
+		}
 	}
 }
 
 // page gives the rows from offset on, at most limit (0: all).
 func (r *rowKeeper) page(root string, offset, limit int) []Row {
-	slices.SortFunc(r.blocks, func(a, b block) int { return comparePaths(a.path, b.path) })
+	slices.SortFunc(r.blocks, byPath)
 	var out []Row
 	for i := range r.blocks {
 		b := &r.blocks[i]

@@ -119,7 +119,7 @@ func (s *search) report(res *Result) {
 			res.Binary = append(res.Binary, joinRoot(res.Root, name))
 		}
 		if i > 0 {
-			all.merge(&st.newest)
+			all.files = append(all.files, st.newest.files...)
 		}
 		if st.scan.sc != nil {
 			s.q.Matcher.Put(st.scan.sc)

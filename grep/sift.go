@@ -5,7 +5,6 @@ import (
 	"io/fs"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/rulefiles"
 )
 
 // sift moves the wanted files to the front of entries, and gives the names of the directories to
@@ -90,7 +89,7 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
 	case !w.descend(rel + name + "/"):
-	case rulefiles.IsVCS(name) && !w.vcs:
+	case ignore.IsVCS(name) && !w.vcs:
 		p.skipped.VCS++
 	case w.MaxDepth > 0 && depth >= w.MaxDepth:
 		p.skipped.Deep++

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/rulefiles"
 	"moltisfs/grep/tree"
 )
 
@@ -160,21 +159,12 @@ func walk(
 	if start == nil {
 		start = w.begin(&skipped)
 	}
-	n := o.workers()
-	w.sched.init(n)
-	w.push(0, job{run: start})
-	workers := make([]worker, n)
-	w.sched.run(func(id int) {
+	w.push(job{run: start})
+	workers := make([]worker, o.workers())
+	w.sched.run(len(workers), func(id int, j job) {
 		p := &workers[id]
 		p.id, p.walk = id, w
-		for {
-			j, ok := w.next(id)
-			if !ok {
-				return
-			}
-			w.do(p, j)
-			w.done()
-		}
+		w.do(p, j)
 	})
 	for i := range workers {
 		skipped.add(&workers[i].skipped)
@@ -187,7 +177,7 @@ func (w *walker) begin(skipped *Skipped) func(*worker) {
 	rules := new(ignore.Set)
 	if !w.NoIgnore {
 		var unread int
-		rules, w.base, unread = ignore.Load(rulefiles.Of(w.Dir), w.opts)
+		rules, w.base, unread = ignore.Load(w.Dir, w.opts)
 		skipped.Rules += unread
 	}
 	w.root = &node{dir: w.Dir, full: w.base, cut: len(w.base)}
@@ -276,9 +266,15 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		p.skipped.failed(err)
 	}
 	if !w.NoIgnore {
-		if f := rulefiles.In(entries); f.Any() {
+		var f ignore.Found
+		for i := range entries {
+			if e := &entries[i]; e.Name[0] == '.' && !e.Way {
+				f.Add(e.Name, e.Kind)
+			}
+		}
+		if f.Any() {
 			var unread int
-			rules, unread = rules.Enter(rulefiles.Of(n.dir), n.full, f)
+			rules, unread = rules.Enter(n.dir, n.full, f)
 			p.skipped.Rules += unread
 		}
 	}
@@ -311,7 +307,9 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		n.refs.Add(-1)
 	}
 	n.refs.Add(int32(len(jobs)))
-	w.push(p.id, jobs...)
+	if len(jobs) > 0 {
+		w.push(jobs...)
+	}
 	for i := range files {
 		if p.stopped() {
 			p.skipped.Deadline += len(files) - i

@@ -12,55 +12,39 @@ import (
 func TestWorkerYields(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var others atomic.Int64
-	var end atomic.Bool
 	done := make(chan struct{})
+	defer close(done)
 	go func() {
-		defer close(done)
-		for !end.Load() {
-			others.Add(1)
-			runtime.Gosched()
-		}
-	}()
-	p := &worker{walk: &walker{}}
-	const times = 200
-	ran := 0
-	for range times {
-		p.yielded = time.Now().Add(-time.Hour) // it has kept the processor for long
-		before := others.Load()
-		for range 4 {
-			if p.stopped() {
-				t.Fatal("nothing stops it")
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				others.Add(1)
+				runtime.Gosched()
 			}
 		}
-		if others.Load() > before {
-			ran++
-		}
-		if since := time.Since(p.yielded); since >= time.Hour {
-			t.Fatal("it does not remember when it yielded")
-		}
-	}
+	}()
 	// On one processor others run when it yields, or, seldom, when the runtime makes it.
-	if ran < times/2 {
-		t.Errorf("of %d times that a worker should have let others run they ran %d times", times, ran)
-	}
-	ran = 0
-	for range times {
-		p.yielded = time.Now().Add(time.Hour) // it has yielded just now
-		before := others.Load()
-		for range 8 {
-			p.stopped()
+	const times = 200
+	ran := func(since time.Duration) (n int) {
+		p := &worker{walk: &walker{}}
+		for range times {
+			p.yielded = time.Now().Add(-since)
+			before := others.Load()
+			for range 4 {
+				p.stopped()
+			}
+			if others.Load() > before {
+				n++
+			}
 		}
-		if others.Load() > before {
-			ran++
-		}
+		return n
 	}
-	if ran > times/2 {
-		t.Errorf("%d times of %d it yielded though it had just done so", ran, times)
+	if n := ran(time.Hour); n < times/2 {
+		t.Errorf("of %d times that a worker should have let others run they ran %d times", times, n)
 	}
-	end.Store(true)
-	<-done
-	p.walk.stop.Store(true)
-	if !p.stopped() {
-		t.Error("it does not stop")
+	if n := ran(-time.Hour); n > times/2 {
+		t.Errorf("%d times of %d it yielded though it had just done so", n, times)
 	}
 }

@@ -95,11 +95,10 @@ func (c *Binary) noted() *string { return &c.Note }
 
 func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	b := &Binary{Bytes: max(f.Size, int64(len(f.head))), MediaType: mediaType(f.head)}
-	b.Changed = f.grown
 	b.window(o)
 	if o.BinaryPolicy == "base64" {
-		if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
-			return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+		if err := f.fits(o); err != nil {
+			return nil, err
 		}
 		if err := b.encode(ctx, f, o); err != nil {
 			return nil, err

@@ -68,8 +68,8 @@ func knowsCompressed(f *file, o *Options) bool { return packingOf(f.head) != nil
 // readCompressed reads a compressed text, and the names or the media type of any other compressed file.
 func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	p := packingOf(f.head)
-	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
-		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	if err := f.fits(o); err != nil {
+		return nil, err
 	}
 	free, err := r.reserve(ctx, "file", unpackMemory)
 	if err != nil {
@@ -99,7 +99,6 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	ended := stop == io.EOF
 	if head := buf.Bytes(); stop == nil || ended || ctx.Err() == nil && len(head) > 0 {
 		b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
-		b.Changed = f.grown
 		b.window(o)
 		inner := &file{head: head, ended: ended}
 		tar := len(head) >= 263 && string(head[257:262]) == "ustar"
@@ -148,7 +147,6 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	if t.TotalLines == 0 {
 		t.noText(f.Size, 0)
 	}
-	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if stop != nil {
 		t.unknownTotal(note)
 	}

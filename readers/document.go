@@ -26,8 +26,8 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if d == nil {
 		return nil, errNotMine
 	}
-	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
-		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	if err := f.fits(o); err != nil {
+		return nil, err
 	}
 	free, err := r.reserve(ctx, "document", documentMemory)
 	if err != nil {
@@ -41,7 +41,6 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err != nil {
 		return nil, err
 	}
-	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
@@ -78,10 +77,7 @@ func knowsMarkup(f *file, o *Options) bool {
 
 // readMarkup shows HTML and email as a person would see them.
 func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
-	limit := o.MaxFileBytes
-	if o.window() || o.AllowLarge {
-		limit = max(limit, memoryLimit)
-	}
+	limit := o.longest(o.window(), memoryLimit)
 	raw, err := f.all(ctx, limit, "file", limit < memoryLimit)
 	if err != nil {
 		return nil, err
@@ -107,7 +103,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	if err != nil {
 		return nil, err
 	}
-	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
+	t.Sum = sum(raw)
 	// Nobody has seen the file's own lines: an overwrite must not rest on this.
 	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil
 	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")

@@ -104,6 +104,14 @@ func (f *file) all(ctx context.Context, limit int64, what string, windowed bool)
 	return b, nil
 }
 
+// fits refuses a file above o.MaxFileBytes, unless a part of it was asked for or all of it in spite of its length.
+func (f *file) fits(o *Options) error {
+	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
+		return &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	}
+	return nil
+}
+
 // upTo returns the first bytes of the file, at most limit of them and at most its size as first told, and whether there
 // are more.
 func (f *file) upTo(ctx context.Context, limit int64) (b []byte, more bool, err error) {

@@ -48,16 +48,12 @@ func knowsImage(f *file, o *Options) bool { return image.FormatOf(f.head) != nil
 
 func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	format := image.FormatOf(f.head)
-	limit := o.MaxFileBytes
-	if o.AllowLarge {
-		limit = max(limit, imageMemory)
-	}
-	raw, err := f.all(ctx, limit, "image file", false)
+	raw, err := f.all(ctx, o.longest(false, imageMemory), "image file", false)
 	if err != nil {
 		return nil, err
 	}
 	m := &Image{OriginalFormat: format.Name, Scale: 1}
-	m.Sum, m.Whole, m.Lossy, m.Changed = sum(raw), true, true, f.grown
+	m.Sum, m.Whole, m.Lossy = sum(raw), true, true
 	if format.Name == "tiff" {
 		if raw, err = m.turnToPage(raw, o); err != nil {
 			return nil, err

@@ -97,10 +97,7 @@ func knowsNotebook(f *file, o *Options) bool {
 }
 
 func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
-	limit := o.MaxFileBytes
-	if o.window() || o.AllowLarge {
-		limit = max(limit, memoryLimit)
-	}
+	limit := o.longest(o.window(), memoryLimit)
 	raw, err := f.all(ctx, limit, "notebook", limit < memoryLimit)
 	if err != nil {
 		return nil, err
@@ -115,7 +112,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	drawing, cancel := context.WithTimeout(ctx, r.config.Deadline) // of all images; those that come too late are left out, and counted
 	defer cancel()
 	n := &Notebook{Format: nb.Format, Language: nb.Language, TotalCells: len(nb.Cells), Cells: []Cell{}}
-	n.Sum, n.Changed = sum(raw), f.grown
+	n.Sum = sum(raw)
 	n.Unit, n.Total = "cell", n.TotalCells
 	first := firstCell(nb.Cells, o)
 	end := n.TotalCells

@@ -76,10 +76,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if _, err := parsePages(o.Pages, 0); err != nil {
 		return nil, err
 	}
-	limit := o.MaxFileBytes
-	if o.Pages != "" || o.AllowLarge {
-		limit = max(limit, pdfWindow)
-	}
+	limit := o.longest(o.Pages != "", pdfWindow)
 	if f.Size > limit {
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
@@ -116,7 +113,6 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, err
 	}
 	p := &PDF{Pages: pages.Total}
-	p.Changed = f.grown
 	p.fill(pages, o)
 	if f.Size <= memoryLimit {
 		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {

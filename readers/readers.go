@@ -126,6 +126,7 @@ type Content interface {
 	Kind() string // "text", "image", "pdf", "notebook", "binary"
 	Seen() ReadRecord
 	noted() *string
+	record() *ReadRecord
 }
 
 // ReadRecord tells the caller how much of the file stands behind an answer. It is not part of the answer.
@@ -171,6 +172,8 @@ func (s *ReadRecord) all() bool {
 
 // Seen returns the record itself; it makes every content type carry it.
 func (s ReadRecord) Seen() ReadRecord { return s }
+
+func (s *ReadRecord) record() *ReadRecord { return s }
 
 // Readers reads files. Make it with New.
 type Readers struct {
@@ -225,26 +228,19 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		return nil, fmt.Errorf("reading the beginning of the file: %w", err)
 	}
 	defer f.release()
-	for i := range inOrder {
-		if !inOrder[i].knows(f, &o) {
-			continue
+	err = errNotMine
+	for i := 0; errors.Is(err, errNotMine); i++ {
+		if inOrder[i].knows(f, &o) {
+			c, err = inOrder[i].read(ctx, r, f, &o)
 		}
-		c, err := inOrder[i].read(ctx, r, f, &o)
-		if errors.Is(err, errNotMine) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if t, ok := c.(*Text); ok {
-			t.countReplaced()
-		}
-		remark(f, c, &asked)
-		return c, nil
 	}
-	c, err = readBinary(ctx, r, f, &o)
 	if err != nil {
 		return nil, err
+	}
+	c.record().Changed = f.grown
+	if t, ok := c.(*Text); ok {
+		t.ChangedBelow = f.grown
+		t.countReplaced()
 	}
 	remark(f, c, &asked)
 	return c, nil
@@ -262,7 +258,7 @@ type reader struct {
 	read  func(context.Context, *Readers, *file, *Options) (Content, error)
 }
 
-// inOrder is asked from top to bottom. Binary knows everything and comes after the last row.
+// inOrder is asked from top to bottom. The last row knows everything.
 var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
@@ -271,6 +267,7 @@ var inOrder = [...]reader{
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},
 	{knowsText, readText},
+	{func(*file, *Options) bool { return true }, readBinary},
 }
 
 func (o *Options) check() error {
@@ -304,18 +301,19 @@ func (o *Options) fill() {
 	if o.Offset < 0 {
 		o.Tail = false // how many lines from the end is said
 	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
+	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
+	o.MaxFileBytes = cmp.Or(max(o.MaxFileBytes, 0), DefaultMaxFileBytes)
+	o.ImageMaxEdge = cmp.Or(max(o.ImageMaxEdge, 0), DefaultImageMaxEdge)
+	o.ImageMaxBytes = cmp.Or(max(o.ImageMaxBytes, 0), DefaultImageMaxBytes)
+}
+
+// longest is the most bytes of a file that is held as a whole: up to most if a part of it is asked for, or all of it in spite of
+// its length.
+func (o *Options) longest(part bool, most int64) int64 {
+	if part || o.AllowLarge {
+		return max(o.MaxFileBytes, most)
 	}
-	if o.MaxFileBytes <= 0 {
-		o.MaxFileBytes = DefaultMaxFileBytes
-	}
-	if o.ImageMaxEdge <= 0 {
-		o.ImageMaxEdge = DefaultImageMaxEdge
-	}
-	if o.ImageMaxBytes <= 0 {
-		o.ImageMaxBytes = DefaultImageMaxBytes
-	}
+	return o.MaxFileBytes
 }
 
 // lines is how many lines of text a window has.

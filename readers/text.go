@@ -62,8 +62,8 @@ func knowsText(f *file, o *Options) bool {
 // readText reads a file that is not binary and that no other reader claimed. A file that fits in memory is read whole, so that
 // its lines can be counted; a longer one gives a window.
 func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
-	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
-		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	if err := f.fits(o); err != nil {
+		return nil, err
 	}
 	limit := int64(memoryLimit)
 	if f.Size > limit || f.Size > o.MaxFileBytes {
@@ -100,7 +100,6 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	if t.Format != "" && t.StartLine == 1 {
 		t.Note = "This is the source; render: true gives the text."
 	}
-	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if more {
 		t.unknownTotal("The file goes on beyond what can be read of a file without a size.")
 	} else {

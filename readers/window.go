@@ -96,7 +96,6 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	t.StartLine = first
 	if !found {
 		t.TotalLines = Count(s.total)
-		t.Changed, t.ChangedBelow = f.grown, f.grown
 		return t, nil
 	}
 	if o.Column > 0 {
@@ -120,7 +119,6 @@ func trimPartial(head []byte) []byte {
 
 // finish counts what is left, if it is little, and fills in totals.
 func (s *scan) finish(t *Text, first int) error {
-	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	if err := s.countToEnd(countAhead); err != nil && !errors.Is(err, context.DeadlineExceeded) { // the window itself is at hand
 		return err
 	}
@@ -442,7 +440,6 @@ func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
 		body = rest
 	}
 	t.finish(p, t.StartLine)
-	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	if s.total >= 0 {
 		t.TotalLines, t.Total = Count(s.total), s.total
 		t.goOn(s.total+1, false)

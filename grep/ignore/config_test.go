@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"moltisfs/grep/ignore"
+	"moltisfs/grep/tree"
 )
 
 // user reads configuration files from memory.
@@ -140,8 +141,8 @@ func TestIncludesEnd(t *testing.T) {
 		top := filepath.Join(dir, name)
 		repository(t, top, config)
 		put(t, top, "sub/x", "")
-		set, _, _ := ignore.Load(osDir(top), ignore.Options{})
-		_, unread := set.Enter(osDir(top), "", ignore.Found{Git: fs.ModeDir, HasGit: true})
+		set, _, _ := ignore.Load(dirAt(top), ignore.Options{})
+		_, unread := set.Enter(dirAt(top), "", ignore.Found{Git: tree.KindDir})
 		if unread == 0 {
 			t.Errorf("%s: nothing counted", name)
 		}

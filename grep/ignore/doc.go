@@ -2,7 +2,8 @@
 // tree they hide.
 //
 // The matcher ([Parse], [File], [Compile], [Glob]) is pure. The loader ([Load], [Set]) reads rule
-// files through the small interface [Dir], by handles only. The caller walks: it lists a directory,
+// files through [tree.Dir], by handles only. An entry that policy hides does not exist for it; when a
+// directory above the root is hidden, the climb ends there, and nothing counts as unread. The caller walks: it lists a directory,
 // asks [Set.Enter] for the rules that hold there, asks [Set.Ignored] about every entry, and does
 // not descend into ignored directories.
 //

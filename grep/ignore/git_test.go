@@ -2,11 +2,9 @@ package ignore_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,6 +14,7 @@ import (
 	"testing"
 
 	"moltisfs/grep/ignore"
+	"moltisfs/grep/tree"
 )
 
 var (
@@ -24,34 +23,21 @@ var (
 )
 
 // osDir shows a directory by path: good enough for a test on a tree that nobody changes.
-type osDir string
+type osDir struct {
+	tree.Dir
+	path string
+}
 
-func (d osDir) True() string { return string(d) }
-func (d osDir) Close() error { return nil }
-func (d osDir) Stat(name string) (fs.FileMode, error) {
-	i, err := os.Lstat(filepath.Join(string(d), name))
-	if err != nil {
-		return 0, err
-	}
-	return i.Mode().Type(), nil
+func dirAt(path string) osDir { return osDir{tree.FS(os.DirFS(path)), path} }
+
+func (d osDir) True() string { return d.path }
+func (d osDir) OpenDir(name string, _ bool) (tree.Dir, error) {
+	_, err := d.Dir.OpenDir(name, true)
+	return dirAt(filepath.Join(d.path, name)), err
 }
-func (d osDir) ReadSmall(name string, _ int64) ([]byte, error) {
-	if m, err := d.Stat(name); err != nil || !m.IsRegular() {
-		return nil, errors.Join(err, errors.New("not regular"))
-	}
-	return os.ReadFile(filepath.Join(string(d), name))
-}
-func (d osDir) OpenDir(name string) (ignore.Dir, error) {
-	p := osDir(filepath.Join(string(d), name))
-	m, err := d.Stat(name)
-	if err == nil && !m.IsDir() {
-		err = errors.New("not a directory")
-	}
-	return p, err
-}
-func (d osDir) Parent() (ignore.Dir, error) {
-	if up := filepath.Dir(string(d)); up != string(d) {
-		return osDir(up), nil
+func (d osDir) Parent() (tree.Dir, error) {
+	if up := filepath.Dir(d.path); up != d.path {
+		return dirAt(up), nil
 	}
 	return nil, io.EOF
 }
@@ -61,21 +47,15 @@ func listed(t testing.TB, root string, o ignore.Options) []string {
 	t.Helper()
 	var out []string
 	var w ignore.Scratch
-	set, base, _ := ignore.Load(osDir(root), o)
+	set, base, _ := ignore.Load(dirAt(root), o)
 	var walk func(d osDir, rel string, set *ignore.Set)
 	walk = func(d osDir, rel string, set *ignore.Set) {
-		es, err := os.ReadDir(string(d))
+		es, err := os.ReadDir(d.path)
 		must(t, err)
 		var f ignore.Found
 		for _, e := range es {
-			switch e.Name() {
-			case ".gitignore":
-				f.Gitignore = e.Type().IsRegular()
-			case ".ignore":
-				f.Ignore = e.Type().IsRegular()
-			case ".git":
-				f.Git, f.HasGit = e.Type(), true
-			}
+			i, _ := d.Stat(e.Name())
+			f.Add(e.Name(), i.Kind)
 		}
 		in, _ := set.Enter(d, base+rel, f)
 		for _, e := range es {
@@ -83,13 +63,13 @@ func listed(t testing.TB, root string, o ignore.Options) []string {
 				continue
 			}
 			if e.IsDir() {
-				walk(osDir(filepath.Join(string(d), e.Name())), rel+e.Name()+"/", in)
+				walk(dirAt(filepath.Join(d.path, e.Name())), rel+e.Name()+"/", in)
 			} else {
 				out = append(out, rel+e.Name())
 			}
 		}
 	}
-	walk(osDir(root), "", set)
+	walk(dirAt(root), "", set)
 	slices.Sort(out)
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"moltisfs/grep/tree"
 )
 
 // Load gives the rules that hold above root, and the path of root from the base. The rules are
@@ -16,14 +18,14 @@ import (
 //
 // Outside a repository the ignore files of root and below count all the same. Files above root do
 // not, because nothing says how far down they were meant to reach.
-func Load(root Dir, o Options) (s *Set, base string, unread int) {
+func Load(root tree.Dir, o Options) (s *Set, base string, unread int) {
 	none := &Set{opts: &o}
 	none.repo = &repository{fold: o.IgnoreCase != nil && *o.IgnoreCase}
 	none.repo.exclude(&o, 0)
 	if isRepository(root) {
 		return none, "", 0
 	}
-	var above []Dir // from root's parent upwards
+	var above []tree.Dir // from root's parent upwards
 	defer func() {
 		for _, d := range above {
 			d.Close()
@@ -32,7 +34,7 @@ func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	for d := root; ; {
 		up, err := d.Parent()
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, tree.ErrDenied) {
 				unread++ // cannot be read: whether root lies in a repository is unknown
 			}
 			return none, "", unread
@@ -52,9 +54,9 @@ func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	s = none
 	at := 0
 	for i := len(above) - 1; i >= 0; i-- {
-		f := Found{Gitignore: isFile(above[i], ".gitignore"), Ignore: isFile(above[i], ".ignore")}
+		f := Found{Gitignore: kindOf(above[i], ".gitignore") == tree.KindFile, Ignore: kindOf(above[i], ".ignore") == tree.KindFile}
 		if i == len(above)-1 {
-			f.Git, f.HasGit = gitEntry(top)
+			f.Git = kindOf(top, ".git")
 		}
 		var u int
 		s, u = s.Enter(above[i], base[:at], f)
@@ -64,36 +66,45 @@ func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	return s, base, unread
 }
 
-func isFile(d Dir, name string) bool {
-	m, err := d.Stat(name)
-	return err == nil && m.IsRegular()
+// kindOf is the kind of the entry name of d; KindOther where there is none.
+func kindOf(d tree.Dir, name string) tree.Kind {
+	i, err := d.Stat(name)
+	if err != nil {
+		return tree.KindOther
+	}
+	return i.Kind
 }
 
-func gitEntry(d Dir) (fs.FileMode, bool) {
-	m, err := d.Stat(".git")
-	return m, err == nil && (m.IsDir() || m.IsRegular() || m&fs.ModeSymlink != 0)
+// enter opens a directory. It fails for one that may only be passed through.
+func enter(d tree.Dir, name string) (tree.Dir, error) {
+	if _, err := d.Stat(name); err != nil {
+		return nil, err
+	}
+	return d.OpenDir(name, true)
 }
 
 // isRepository says whether d is the top of a repository. git takes a directory .git for one when it
 // holds HEAD, and a file .git when it points somewhere. A link that git would follow counts as one that leads to a repository: its
 // rules are then unread.
-func isRepository(d Dir) bool {
-	m, ok := gitEntry(d)
-	if !ok || m.IsRegular() {
-		return ok
+func isRepository(d tree.Dir) bool {
+	switch kindOf(d, ".git") {
+	case tree.KindOther:
+		return false
+	case tree.KindFile:
+		return true
 	}
-	g, err := d.OpenDir(".git")
+	g, err := enter(d, ".git")
 	if err != nil {
 		return true // it exists, and we may not look inside
 	}
 	defer g.Close()
 	_, err = g.Stat("HEAD")
-	return !errors.Is(err, fs.ErrNotExist)
+	return !missing(err)
 }
 
 // open reads the rules in a repository's own directory: info/exclude and core.ignorecase. from is the
 // length of the path of d from the base. ok is false when the entry is no repository.
-func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread int, ok bool) {
+func (o *Options) open(d tree.Dir, from int, git tree.Kind) (r *repository, unread int, ok bool) {
 	r = &repository{}
 	if o.IgnoreCase != nil {
 		r.fold = *o.IgnoreCase
@@ -104,15 +115,15 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 		return r, 1, true
 	}
 	defer g.Close()
-	if git.IsDir() {
-		if _, err := g.Stat("HEAD"); errors.Is(err, fs.ErrNotExist) {
+	if git == tree.KindDir {
+		if _, err := g.Stat("HEAD"); missing(err) {
 			return nil, 0, false
 		}
 	}
 	readConfig := func(name string) ([]byte, error) { return readAt(d, name) }
 	c := configuration{home: o.Home, read: readConfig}
 	config, err := g.ReadSmall("config", MaxFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !missing(err) {
 		unread++
 	}
 	c.add(config, filepath.ToSlash(g.True()), 0)
@@ -120,7 +131,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	if v, ok := c.values["ignorecase"]; ok && o.IgnoreCase == nil {
 		r.fold = isTrue(v)
 	}
-	info, err := g.OpenDir("info")
+	info, err := enter(g, "info")
 	switch {
 	case err == nil:
 		var l *level
@@ -129,7 +140,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 		if l != nil {
 			r.files = append(r.files, l)
 		}
-	case !errors.Is(err, fs.ErrNotExist):
+	case !missing(err):
 		unread++
 	}
 	own, set := c.values["excludesfile"]
@@ -146,7 +157,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 		if f := Parse(data, r.fold); !f.Empty() {
 			r.files = append(r.files, &level{from: from, file: f})
 		}
-	case !errors.Is(err, fs.ErrNotExist):
+	case !missing(err):
 		unread++
 	}
 	return r, unread, true
@@ -154,7 +165,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 
 // readAt reads a file that a repository's configuration names, absolute or relative to d, by
 // handles from d. When policy or a link bars the way to it, it counts as missing.
-func readAt(d Dir, name string) ([]byte, error) {
+func readAt(d tree.Dir, name string) ([]byte, error) {
 	dir, base := path.Split(filepath.ToSlash(name))
 	at := d
 	if dir = path.Clean(dir); dir != "." && dir != filepath.ToSlash(d.True()) {
@@ -177,12 +188,12 @@ func (r *repository) exclude(o *Options, from int) {
 
 // gitDir opens the directory that holds info/exclude. That is .git itself. For a worktree or a
 // submodule it is the one that the .git file points at, by way of commondir.
-func gitDir(d Dir, git fs.FileMode) (g Dir, err error) {
-	if git&fs.ModeSymlink != 0 {
+func gitDir(d tree.Dir, git tree.Kind) (g tree.Dir, err error) {
+	if git == tree.KindLink {
 		return nil, fs.ErrInvalid
 	}
-	if git.IsDir() {
-		return d.OpenDir(".git")
+	if git == tree.KindDir {
+		return enter(d, ".git")
 	}
 	data, err := d.ReadSmall(".git", 64<<10)
 	if err != nil {
@@ -196,7 +207,7 @@ func gitDir(d Dir, git fs.FileMode) (g Dir, err error) {
 		return nil, err
 	}
 	data, err = g.ReadSmall("commondir", 64<<10)
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return g, nil // a submodule
 	}
 	defer g.Close()
@@ -208,14 +219,14 @@ func gitDir(d Dir, git fs.FileMode) (g Dir, err error) {
 
 // walkTo goes from d to target, absolute or relative to d, by handles only: up to the directory
 // that both share, and down again. d stays open.
-func walkTo(d Dir, target string) (Dir, error) {
+func walkTo(d tree.Dir, target string) (tree.Dir, error) {
 	target = filepath.ToSlash(target)
 	if !path.IsAbs(target) && filepath.VolumeName(target) == "" {
 		target = path.Join(filepath.ToSlash(d.True()), target)
 	}
 	target = path.Clean(target)
 	cur, owned := d, false
-	leave := func(to Dir) {
+	leave := func(to tree.Dir) {
 		if owned {
 			cur.Close()
 		}
@@ -239,7 +250,7 @@ func walkTo(d Dir, target string) (Dir, error) {
 	for rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		down, err := cur.OpenDir(name)
+		down, err := enter(cur, name)
 		if err != nil {
 			if owned {
 				cur.Close()

@@ -4,18 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"unsafe"
-)
 
-// Dir is a directory, with the few methods that this package needs. Every method works on the handle, never on a path
-// from the root.
-type Dir interface {
-	True() string                                     // canonical absolute name
-	Stat(name string) (fs.FileMode, error)            // type bits of an entry, links not followed
-	ReadSmall(name string, max int64) ([]byte, error) // a regular file; a symbolic link is refused
-	OpenDir(name string) (Dir, error)
-	Parent() (Dir, error) // io.EOF at the top
-	Close() error
-}
+	"moltisfs/grep/tree"
+)
 
 // Set is the rules that hold in one directory: its own, those of the directories above it up to the
 // root of the repository, and those of the repository. It is immutable and shared by everything
@@ -45,15 +36,35 @@ type Options struct {
 	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 
-// Found holds the names of interest in the listing of a directory, so that nothing is opened that does not exist.
+// Found holds the entries of interest in a directory, so that nothing is opened that does not exist.
 type Found struct {
-	Gitignore, Ignore bool        // a regular file of that name
-	Git               fs.FileMode // type of the entry ".git", when HasGit
-	HasGit            bool
+	Gitignore, Ignore bool      // a regular file of that name
+	Git               tree.Kind // of the entry ".git"; KindOther when there is none that counts
+}
+
+// Add notes an entry, if its name is of interest. One that is only passed through is none.
+func (f *Found) Add(name string, kind tree.Kind) {
+	switch name {
+	case ".gitignore":
+		f.Gitignore = kind == tree.KindFile
+	case ".ignore":
+		f.Ignore = kind == tree.KindFile
+	case ".git":
+		f.Git = kind
+	}
 }
 
 // Any says whether Enter would have something to do.
-func (f Found) Any() bool { return f.Gitignore || f.Ignore || f.HasGit }
+func (f Found) Any() bool { return f.Gitignore || f.Ignore || f.Git != tree.KindOther }
+
+// IsVCS says whether name is a directory of a version control system. Such a directory holds no files of the project.
+func IsVCS(name string) bool {
+	switch name {
+	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
+		return true
+	}
+	return false
+}
 
 // Scratch is one goroutine's working memory. The zero value is ready.
 type Scratch struct{ path []byte }
@@ -104,12 +115,12 @@ func (l *level) decide(dir, name string, isDir bool, w *Scratch) Decision {
 // Enter gives the rules that hold in directory d, when s holds in its parent. dir is the path of d
 // from the base, "" or with a slash at the end. unread counts the rule files that exist and could
 // not be read: their rules do not hold.
-func (s *Set) Enter(d Dir, dir string, f Found) (in *Set, unread int) {
+func (s *Set) Enter(d tree.Dir, dir string, f Found) (in *Set, unread int) {
 	if !f.Any() {
 		return s, 0
 	}
 	n := *s
-	if f.HasGit {
+	if f.Git != tree.KindOther {
 		if r, u, ok := n.opts.open(d, len(dir), f.Git); ok {
 			n.repo, n.git = r, nil // a nested repository: the outer rules end here
 			unread += u
@@ -126,10 +137,10 @@ func (s *Set) Enter(d Dir, dir string, f Found) (in *Set, unread int) {
 }
 
 // read puts the rules of one file on top of a chain.
-func read(d Dir, name string, up *level, from int, fold bool, unread int) (*level, int) {
+func read(d tree.Dir, name string, up *level, from int, fold bool, unread int) (*level, int) {
 	data, err := d.ReadSmall(name, MaxFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case missing(err):
 		return up, unread
 	case err != nil:
 		return up, unread + 1
@@ -139,4 +150,9 @@ func read(d Dir, name string, up *level, from int, fold bool, unread int) (*leve
 		return up, unread
 	}
 	return &level{up: up, from: from, file: f}, unread
+}
+
+// missing says that an entry is not there. One that policy hides does not exist for this package.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrDenied)
 }

@@ -1,12 +1,10 @@
 package match
 
 import (
-	"bytes"
 	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"sort"
 	"strings"
@@ -101,41 +99,5 @@ func BenchmarkLines(b *testing.B) {
 			}
 			b.ReportMetric(float64(n), "lines")
 		})
-	}
-}
-
-// BenchmarkRegexp is the same by Go's regexp package, line by line.
-func BenchmarkRegexp(b *testing.B) {
-	for _, p := range benchPatterns {
-		b.Run(p.name, func(b *testing.B) {
-			text := corpus()
-			mode := "(?m)"
-			if p.o.IgnoreCase {
-				mode += "(?i)"
-			}
-			re := regexp.MustCompile(mode + p.pattern)
-			b.SetBytes(int64(len(text)))
-			n := 0
-			for b.Loop() {
-				if n = 0; p.o.Multiline {
-					n = len(re.FindAllIndex(text, -1))
-					continue
-				}
-				n = len(wantLines(re, text, false))
-			}
-			b.ReportMetric(float64(n), "lines")
-		})
-	}
-}
-
-// BenchmarkIndex is bytes.Index over the same chunks, the bound for what a literal can reach
-// without vectors of our own.
-func BenchmarkIndex(b *testing.B) {
-	text := corpus()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		for pos := 0; pos < len(text); pos += 64 << 10 {
-			bytes.Index(text[pos:min(len(text), pos+64<<10)], []byte("nanosleep"))
-		}
 	}
 }

@@ -2,10 +2,10 @@ package match
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"unsafe"
 
-	"moltisfs/grep/match/frequency"
 	"moltisfs/grep/match/literal"
 )
 
@@ -24,9 +24,9 @@ type prefilter interface {
 type pairPrefilter struct {
 	literal.Literal
 	pair
-	level  level
-	folds  bool
-	rarest int // the place of the rarest byte
+	vectors bool
+	folds   bool
+	rarest  int // the place of the rarest byte
 }
 
 // pair is a pair of bytes, and the literal around them, that pairScan looks for. The kernels know this layout: change both together.
@@ -40,22 +40,14 @@ type pair struct {
 	word, fold, mask uint64
 }
 
-func newPairPrefilter(l literal.Literal, v level) *pairPrefilter {
+func newPairPrefilter(l literal.Literal, vectors bool) *pairPrefilter {
 	order := make([]int, len(l.Bytes))
 	rare := make([]float64, len(l.Bytes))
 	for i := range order {
 		order[i] = i
-		rare[i] = frequency.Chance(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
+		rare[i] = literal.Chance(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case rare[a] < rare[b]:
-			return -1
-		case rare[a] > rare[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rare[a], rare[b]) })
 	i1, i2 := order[0], order[0]
 	for _, i := range order[1:] {
 		// Two different bytes exclude more than one byte twice.
@@ -65,7 +57,7 @@ func newPairPrefilter(l literal.Literal, v level) *pairPrefilter {
 			}
 		}
 	}
-	f := &pairPrefilter{Literal: l, level: v, folds: l.Folds(), rarest: i1}
+	f := &pairPrefilter{Literal: l, vectors: vectors, folds: l.Folds(), rarest: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
 	f.pair = pair{b1: l.Bytes[i1], b2: l.Bytes[i2], f1: l.Mask[i1], f2: l.Mask[i2], i1: i1, i2: i2}
 	for i := range min(8, len(l.Bytes)) {
@@ -77,7 +69,7 @@ func newPairPrefilter(l literal.Literal, v level) *pairPrefilter {
 }
 
 func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
-	if !f.level.pairs() && !f.folds {
+	if !f.vectors && !f.folds {
 		if k := bytes.Index(text[from:], f.Bytes); k >= 0 {
 			return from + k
 		}
@@ -85,8 +77,8 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 	}
 	end := len(text) - len(f.Bytes) + 1 // first place that is too late
 	at := from
-	for last := min(end, len(text)-7); f.level.pairs() && last-at >= 32; {
-		k := f.level.pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
+	for last := min(end, len(text)-7); f.vectors && last-at >= 32; {
+		k := pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
 		if k < 0 {
 			at = last
 			break
@@ -98,7 +90,7 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 			return -1
 		}
 	}
-	if !f.level.pairs() {
+	if !f.vectors {
 		return f.nextPortable(text, at, end, m)
 	}
 	for ; at < end; at++ {

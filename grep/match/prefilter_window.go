@@ -4,20 +4,20 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"moltisfs/grep/match/frequency"
+	"moltisfs/grep/match/literal"
 )
 
 // windowPrefilter is for patterns without a literal, such as "[0-9]+\.[0-9]+" or
 // "[A-Z]{6}[0-9]{4}". It finds places where each of the next bytes is in its set. The three most
 // selective places are scanned for with vectors; then all are checked.
 type windowPrefilter struct {
-	m     masks
-	off   [3]int // the scanned places; the scan starts from the first
-	sets  [256]uint8
-	width int // places that are checked, at most maxWindow
-	level level
-	cost  float64 // estimated candidates per byte
-	item  int     // the item of the concatenation with which the window begins
+	m       masks
+	off     [3]int // the scanned places; the scan starts from the first
+	sets    [256]uint8
+	width   int // places that are checked, at most maxWindow
+	vectors bool
+	cost    float64 // estimated candidates per byte
+	item    int     // the item of the concatenation with which the window begins
 }
 
 const (
@@ -29,11 +29,11 @@ const (
 // byteSet is a set of bytes.
 type byteSet [256]bool
 
-func (s *byteSet) chance() float64 { return frequency.Chance(func(b byte) bool { return s[b] }) }
+func (s *byteSet) chance() float64 { return literal.Chance(func(b byte) bool { return s[b] }) }
 
 // newWindowPrefilter tries each item of the concatenation and gives the rarest window, or nil when
 // there is none.
-func newWindowPrefilter(p *program, v level) *windowPrefilter {
+func newWindowPrefilter(p *program, vectors bool) *windowPrefilter {
 	var best *windowPrefilter
 	sim := windowSim{p: p, seen: make([]uint32, len(p.insts))}
 	var bestSets []byteSet
@@ -42,7 +42,7 @@ func newWindowPrefilter(p *program, v level) *windowPrefilter {
 			break
 		}
 		sets := sim.follow(pc)
-		if f := pickPlaces(sets, v); f != nil && (best == nil || f.cost < best.cost) {
+		if f := pickPlaces(sets, vectors); f != nil && (best == nil || f.cost < best.cost) {
 			best, f.item, bestSets = f, i, sets
 		}
 	}
@@ -108,11 +108,11 @@ func (w *windowSim) follow(pc int32) []byteSet {
 }
 
 // pickPlaces takes the three places whose bytes are rarest together. fill makes the tables later.
-func pickPlaces(sets []byteSet, v level) *windowPrefilter {
+func pickPlaces(sets []byteSet, vectors bool) *windowPrefilter {
 	if len(sets) == 0 {
 		return nil
 	}
-	f := &windowPrefilter{width: len(sets), level: v, cost: 2}
+	f := &windowPrefilter{width: len(sets), vectors: vectors, cost: 2}
 	rare := make([]float64, len(sets))
 	for i := range sets {
 		rare[i] = sets[i].chance()
@@ -148,7 +148,7 @@ func pickPlaces(sets []byteSet, v level) *windowPrefilter {
 // given is the chance c of b at a place when a stands shortly before. Text comes in runs: a digit
 // after a digit is likely, a digit after a capital is not. Single bytes are treated as in joint.
 func given(a, b *byteSet, c float64) float64 {
-	both := frequency.Chance(func(x byte) bool { return a[x] && b[x] })
+	both := literal.Chance(func(x byte) bool { return a[x] && b[x] })
 	if members(b) <= 2 || both > c/2 {
 		return min(1, 8*c)
 	}
@@ -170,7 +170,7 @@ func members(s *byteSet) int {
 type product struct{ hi, lo uint16 }
 
 func (p product) chance() float64 {
-	return frequency.Chance(func(b byte) bool { return p.hi>>(b>>4)&1 != 0 && p.lo>>(b&15)&1 != 0 })
+	return literal.Chance(func(b byte) bool { return p.hi>>(b>>4)&1 != 0 && p.lo>>(b&15)&1 != 0 })
 }
 
 // products splits s into disjoint products.
@@ -263,10 +263,10 @@ func (f *windowPrefilter) next(text []byte, from int, _ *meter) int {
 	end := len(text) - f.width + 1
 	at := from
 	o := f.off[0]
-	for f.level.masks() && end-at >= block {
+	for f.vectors && end-at >= block {
 		var b blockHits
 		p, tables := unsafe.Pointer(&text[at+o]), (*[96]byte)(&f.m)
-		n, far := f.level.maskScan(p, end-at, f.off[1]-o, f.off[2]-o, tables, &b, 1)
+		n, far := maskScan(p, end-at, f.off[1]-o, f.off[2]-o, tables, &b, 1)
 		if n == 0 {
 			return -1
 		}

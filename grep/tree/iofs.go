@@ -5,11 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"sync"
 )
 
 // FS makes a Dir of the root of fsys, for trees in memory, in archives or embedded. Paths in
-// results are paths of fsys. A file that cannot seek is read once from the start, in order, by one
+// results are paths of fsys. A file without ReadAt is read once from the start, in order, by one
 // worker.
 func FS(fsys fs.FS) Dir { return fsDir{fsys, ""} }
 
@@ -109,11 +108,10 @@ func (d fsDir) ReadSmall(name string, max int64) ([]byte, error) {
 	return b, err
 }
 
-// fsFile adds ReadAt to files that have only Seek.
+// fsFile is a file that has ReadAt if the one of fsys has it.
 type fsFile struct {
 	fs.File
 	info Info
-	mu   sync.Mutex
 }
 
 func (f *fsFile) Info() Info { return f.info }
@@ -122,18 +120,5 @@ func (f *fsFile) ReadAt(p []byte, off int64) (int, error) {
 	if r, ok := f.File.(io.ReaderAt); ok {
 		return r.ReadAt(p, off)
 	}
-	s, ok := f.File.(io.Seeker)
-	if !ok {
-		return 0, errors.ErrUnsupported
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, err := s.Seek(off, io.SeekStart); err != nil {
-		return 0, err
-	}
-	n, err := io.ReadFull(f.File, p)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF
-	}
-	return n, err
+	return 0, errors.ErrUnsupported
 }

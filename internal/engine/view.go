@@ -20,7 +20,6 @@ import (
 
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/rulefiles"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -493,7 +492,7 @@ func (c *Call) ListTree(
 		set, base := new(ignore.Set), ""
 		if w.rules {
 			how := ignore.Options{Excludes: c.gitExcludes(), Home: c.search.home}
-			set, base, w.skipped.Rules = ignore.Load(rulefiles.Of(grep.Guarded(d)), how)
+			set, base, w.skipped.Rules = ignore.Load(grep.Guarded(d), how)
 		}
 		entries, denied, err := list(ctx, d)
 		if err != nil {
@@ -525,7 +524,7 @@ func (w *treeWalk) dir(
 ) error {
 	if f := ruleFiles(in); w.rules && f.Any() {
 		var unread int
-		set, unread = set.Enter(rulefiles.Of(grep.Guarded(d)), at, f)
+		set, unread = set.Enter(grep.Guarded(d), at, f)
 		w.skipped.Rules += unread
 	}
 	for i := range in {
@@ -534,7 +533,7 @@ func (w *treeWalk) dir(
 		switch {
 		case !w.Hidden && strings.HasPrefix(name, "."):
 			continue
-		case w.rules && isDir && rulefiles.IsVCS(name):
+		case w.rules && isDir && ignore.IsVCS(name):
 			w.skipped.VCS++
 			continue
 		case !set.Idle() && set.Ignored(at, name, isDir, &w.scratch):
@@ -559,18 +558,17 @@ func (w *treeWalk) dir(
 }
 
 // ruleFiles looks for the entries that carry ignore rules.
-func ruleFiles(in []listed) ignore.Found {
+func ruleFiles(in []listed) (f ignore.Found) {
 	kinds := map[guardfs.Kind]grep.Kind{
 		guardfs.KindFile: grep.KindFile, guardfs.KindDir: grep.KindDir,
 		guardfs.KindSymlink: grep.KindLink,
 	}
-	var out []grep.Entry
 	for i := range in {
-		if name := path.Base(in[i].Path); rulefiles.Is(name) {
-			out = append(out, grep.Entry{Name: name, Kind: kinds[in[i].Kind], Way: in[i].unnamed})
+		if !in[i].unnamed {
+			f.Add(path.Base(in[i].Path), kinds[in[i].Kind])
 		}
 	}
-	return rulefiles.In(out)
+	return f
 }
 
 // enter goes down into one directory. Of one that policy hides nothing is counted: it was itself.
