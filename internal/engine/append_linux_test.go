@@ -381,7 +381,7 @@ func TestFaultAtEveryCallOfACut(t *testing.T) {
 			system := callsOf(x)
 			x.write("large", large)
 			must(t, x.append(mine))
-			steps := []func(*engine.Engine, string) error{appendings["cut the tail"], appendings["append again"]}
+			steps := []act{appendings["cut the tail"], appendings["append again"]}
 			from, to := large+mine, large
 			history := x.keep()
 			stride := cmp.Or(*every, 2)
@@ -390,7 +390,7 @@ func TestFaultAtEveryCallOfACut(t *testing.T) {
 					history.fault()
 				}
 				is := from
-				call, err := system.fail(n, bad, func() error { return steps[0](x.Engine, x.ws) })
+				call, err := system.fail(n, bad, func() error { return x.does(steps[0]) })
 				if call == "" {
 					must(t, err)
 					if is == large+mine { // it has the more calls

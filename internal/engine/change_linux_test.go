@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -155,7 +154,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 				}
 				x.unlittered()
 			}
-			must(t, x.writeAll(call, names, "new\n"))
+			must(t, errOf(call.ChangeFiles(ctx, x.becomes("new\n", names...))))
 			all("new\n")
 			if done, err := call.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
 				t.Fatal(err)
@@ -209,7 +208,7 @@ func TestParkedChangeFails(t *testing.T) {
 	}
 	x.open()
 	openFiles(t, true, 150)
-	err := x.writeAll(x.call("s"), names, "new\n")
+	err := errOf(x.call("s").ChangeFiles(ctx, x.becomes("new\n", names...)))
 	if _, ok := errors.AsType[*guardfs.ConflictError](err); !ok || parked < 50 {
 		t.Fatalf("somebody else made one of them, and %d were parked: %v", parked, err)
 	}
@@ -249,7 +248,7 @@ func parkedAndSwept(t *testing.T) bool {
 		who := x.call(session)
 		who.Turn = "t"
 		who.BeginTurn(ctx)
-		must(t, x.writeAll(who, of, "new\n"))
+		must(t, errOf(who.ChangeFiles(ctx, x.becomes("new\n", of...))))
 	}
 	renames := 0
 	cut := func(op string) *guardfs.Fault { // after the first file nothing works any more
@@ -335,7 +334,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 			names = append(names, fmt.Sprintf(c.name, i))
 			x.write(names[i], "old\n")
 		}
-		must(t, x.writeAll(who, names, "new\n"))
+		must(t, errOf(who.ChangeFiles(ctx, x.becomes("new\n", names...))))
 		for _, name := range names {
 			must(t, os.Remove(x.ws+"/"+name))
 			if c.gone {
@@ -380,7 +379,7 @@ func TestRestoreInParts(t *testing.T) {
 		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
 		x.write(names[i], "old\n")
 	}
-	must(t, x.writeAll(who, names, "new\n"))
+	must(t, errOf(who.ChangeFiles(ctx, x.becomes("new\n", names...))))
 	openFiles(t, true, 150)
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
 		_, err := who.Restore(ctx, rewindTo("t1"), o)
@@ -400,23 +399,6 @@ func TestRestoreInParts(t *testing.T) {
 		}
 		x.has("d0/f0", "old\n")
 		x.has(fmt.Sprintf("d%d/f0", limit.Most), "new\n")
-	}
-}
-
-// The soft limit does not count: Go's runtime raises it to the hard one before main.
-func TestSoftLimitIsRaised(t *testing.T) {
-	var now syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now))
-	if os.Getenv("ENGINE_SOFT_LIMIT") != "" {
-		if now.Cur+1 < now.Max { // it may leave one out
-			t.Errorf("%d files may be open, and %d might", now.Cur, now.Max)
-		}
-		return
-	}
-	cmd := exec.Command("sh", "-c", `ulimit -Sn 100 && exec "$0" -test.run '^TestSoftLimitIsRaised$'`, os.Args[0])
-	cmd.Env = append(os.Environ(), "ENGINE_SOFT_LIMIT=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -531,7 +513,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		return fi
 	}
 	change := func(x *tree, to string, names ...string) error {
-		return x.writeAll(x.call("s"), names, to)
+		return errOf(x.call("s").ChangeFiles(ctx, x.becomes(to, names...)))
 	}
 	link := func(x *tree, name string) os.FileInfo {
 		if os.Symlink("away", x.ws+"/"+name) != nil {
@@ -760,39 +742,6 @@ func (x *tree) swap(dir, to string) {
 	must(x.t, errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)))
 }
 
-// A parked file does not come back by way of a link that took the place of its directory since.
-func TestParkedComesBackByNoLink(t *testing.T) {
-	for _, kept := range []bool{true, false} { // that something else was in the directory
-		x := grow(t, small)
-		x.write("a/t/big.bin", strings.Repeat("b", 101))
-		if kept {
-			x.write("a/kept.txt", "k\n")
-		}
-		must(t, errOf(x.call("s").Delete(ctx, x.ws+"/a/t", engine.DeleteOptions{Recursive: true})))
-		x.swap("a", "real")
-		before := x.looks()
-		var link *guardfs.SymlinkError
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !errors.As(err, &link) || x.looks() != before {
-			t.Errorf("kept %v: %v\n%s", kept, err, x.looks())
-		}
-	}
-}
-
-// Nor is a file restored by way of such a link.
-func TestRestoredByNoLink(t *testing.T) {
-	for _, how := range []string{engine.OnConflictRefuse, engine.OnConflictForce, engine.OnConflictMerge} {
-		x := grow(t, nil)
-		x.write("a/f", "old\n")
-		x.put("s", "a/f", "new\n")
-		x.swap("a", "real")
-		before := x.looks()
-		var link *guardfs.SymlinkError
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{OnConflict: how}); !errors.As(err, &link) || x.looks() != before {
-			t.Errorf("%s: %v\n%s", how, err, x.looks())
-		}
-	}
-}
-
 // A start takes back a change that was cut off in the directory where it was made, or not at all.
 func TestTakenBackByNoLink(t *testing.T) {
 	for n := int64(41); n < 400; n += 2 {
@@ -816,22 +765,6 @@ func TestTakenBackByNoLink(t *testing.T) {
 	t.Error("no change was cut off half-way: the test tests nothing")
 }
 
-// Where a file is the same but for its mode, and the session's changes made that another, the mode comes back.
-func TestModeAloneComesBack(t *testing.T) {
-	x := grow(t, nil)
-	path := x.write("f", "same\n")
-	c := x.turn("s", "t")
-	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
-	x.put("s", "f", "same\n")
-	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
-		t.Fatalf("the new file has %v already", mode)
-	}
-	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})))
-	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o640 {
-		t.Errorf("mode %v", mode)
-	}
-}
-
 // A directory with the name of our trash that others may write to is none of ours.
 func TestTrashOfOthersIsNotUsed(t *testing.T) {
 	x := grow(t, small)
@@ -841,25 +774,6 @@ func TestTrashOfOthersIsNotUsed(t *testing.T) {
 	before := x.looks()
 	if _, err := x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
 		t.Errorf("%v\n%s", err, x.looks())
-	}
-}
-
-// Of a change of several files both are on the disk when it is done, their names too.
-func TestNamesOfManyAreSynced(t *testing.T) {
-	x := grow(t, nil)
-	var syncs atomic.Int64
-	x.fault = func(op string) *guardfs.Fault {
-		if op == "fsync" {
-			syncs.Add(1)
-		}
-		return nil
-	}
-	x.reopen()
-	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
-	syncs.Store(0)
-	done, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: paths, Next: holding("new\n")})
-	if err != nil || done.Targets[0].Published == nil || syncs.Load() < 4 {
-		t.Errorf("%d syncs of two files and two directories, %v", syncs.Load(), err)
 	}
 }
 

@@ -519,8 +519,6 @@ func TestOverlayThatFails(t *testing.T) {
 	}
 }
 
-func errOf[T any](_ T, err error) error { return err }
-
 // A text that the editor may or may not have taken: the answer, the record and the undo tell which.
 func TestOverlayTakesOrDoesNot(t *testing.T) {
 	failed := errors.New("failed")

@@ -45,7 +45,7 @@ const realKills = 3
 type deed struct {
 	change func(*config.FS)
 	start  bool // its start is part of it; run may be nil
-	run    func(e *engine.Engine, ws string) error
+	run    act
 }
 
 // deeds are all that any test has a process do, so that TestKilledChild finds them. No two may have
@@ -61,7 +61,7 @@ var deeds = func() map[string]deed {
 	for name, run := range parkings {
 		add(name, deed{change: small, run: run})
 	}
-	for _, tests := range []map[string]func(*engine.Engine, string) error{appendings, copyings} {
+	for _, tests := range []map[string]act{appendings, copyings} {
 		for name, run := range tests {
 			add(name, deed{change: tight, run: run})
 		}
@@ -93,7 +93,7 @@ func (d deed) in(dir string, hook func() *guardfs.Fault) error {
 	}
 	on.Store(true)
 	if d.run != nil {
-		err = d.run(e, dir+"/ws")
+		err = d.run(ctx, maker(e), dir+"/ws")
 	}
 	return errors.Join(err, e.Close())
 }
@@ -314,85 +314,8 @@ var commit = sync.OnceValue(func() uint64 {
 	return h.Sum64()
 })
 
-// makings are changes that make directories, or take them away, and what is there before them.
-var makings = map[string]struct {
-	lay func(x *tree)
-	run func(e *engine.Engine, ws string) error
-}{
-	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: holding("new\n")}))
-	}},
-	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		a := engine.MkdirArgs{Path: ws + "/x/y/z", Rules: engine.Rules{Parents: true}}
-		return errOf(maker(e).Mkdir(ctx, a))
-	}},
-	"move a tree": {func(x *tree) {
-		x.write("d/a/f", "f\n")
-		x.write("d/g", "g\n")
-	}, func(e *engine.Engine, ws string) error {
-		a := engine.MoveArgs{From: ws + "/d", To: ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		return errOf(maker(e).Move(ctx, a))
-	}},
-	"move a tree back": {func(x *tree) {
-		x.write("d/a/f", "f\n")
-		must(x.t, errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"take back": {func(x *tree) {
-		x.put("s", "x/y/z/f", "new\n")
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"bring back what is parked": {func(x *tree) {
-		x.needsTrash()
-		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
-		x.remove("u/v/t")
-		must(x.t, os.RemoveAll(x.ws+"/u"))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"take back a run": {func(x *tree) { x.run() }, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"bring back a run": {func(x *tree) {
-		x.run()
-		must(x.t, errOf(maker(x.Engine).Undo(ctx, engine.RestoreOptions{})))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
-	}},
-	"trade places": {func(x *tree) { x.trade() }, rewind},
-	"trade places back": {func(x *tree) {
-		x.trade()
-		must(x.t, rewind(x.Engine, x.ws))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"delete a tree": {func(x *tree) {
-		x.write("t/a/1", "1\n")
-		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
-	}, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	}},
-	"delete directories alone": {func(x *tree) {
-		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
-	}, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	}},
-}
-
-func rewind(e *engine.Engine, _ string) error {
-	return errOf(maker(e).Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
-}
-
 func maker(e *engine.Engine) *engine.Call {
 	return e.Begin(&engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"})
-}
-
-// remove deletes a tree by way of the engine.
-func (x *tree) remove(name string) {
-	x.t.Helper()
-	must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})))
 }
 
 // dirs lists the directories of a tree.
@@ -539,21 +462,6 @@ func (k *killedMaking) use(dir string, n int64) (theirs, others string) {
 	return theirs, others
 }
 
-// copyings are copies of what the store can't hold, and what takes one back.
-var copyings = map[string]func(e *engine.Engine, ws string) error{
-	"copy large": func(e *engine.Engine, ws string) error { return copyLarge(ctx, maker(e), ws) },
-	"copy large over": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true}))
-	},
-	"copy large back": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-}
-
-func copyLarge(ctx context.Context, c *engine.Call, ws string) error {
-	return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}}))
-}
-
 // A process is killed before every system call of a large copy: after the next start it is there as a
 // whole, or not at all, and what was there before is too.
 func TestKilledCopying(t *testing.T) {
@@ -566,7 +474,7 @@ func TestKilledCopying(t *testing.T) {
 				x.write("small", "small\n")
 				if step == "copy large back" {
 					x.needsTrash()
-					must(t, copyings["copy large"](x.Engine, x.ws))
+					must(t, x.does(copyings["copy large"]))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -597,19 +505,6 @@ func TestKilledCopying(t *testing.T) {
 // mine is a tail that takes more than one page.
 var mine = strings.Repeat("mine, a line\n", 700)
 
-// appendings are appends in place, and what takes them back.
-var appendings = map[string]func(e *engine.Engine, ws string) error{
-	"append": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Append(ctx, ws+"/large", []byte(mine), engine.Rules{}))
-	},
-	"cut the tail": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-	"append again": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
-	},
-}
-
 // A process is killed before every system call of an append: after the next start all of the tail is
 // there, or nothing of it.
 func TestKilledAppending(t *testing.T) {
@@ -623,10 +518,10 @@ func TestKilledAppending(t *testing.T) {
 			lay := func() { // a copy of it would be another file
 				x.write("large", large)
 				if step != "append" {
-					must(t, appendings["append"](x.Engine, x.ws))
+					must(t, x.does(appendings["append"]))
 				}
 				if step == "append again" {
-					must(t, appendings["cut the tail"](x.Engine, x.ws))
+					must(t, x.does(appendings["cut the tail"]))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -644,16 +539,6 @@ func TestKilledAppending(t *testing.T) {
 	}
 }
 
-// parkings are a deletion that parks, and its undo.
-var parkings = map[string]func(e *engine.Engine, ws string) error{
-	"park": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	},
-	"bring back": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-}
-
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
@@ -668,7 +553,7 @@ func TestKilledParking(t *testing.T) {
 				x.write("t/sub/b.txt", "b\n")
 				whole = x.looks()
 				if step == "bring back" {
-					x.remove("t")
+					must(t, x.does(deletes("t")))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -707,7 +592,7 @@ func TestKilledTakingBack(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			x.write(name, "old")
 		}
-		x.cut("rename", 3, makes("new", "a", "b", "c"))
+		x.cut("rename", 3, writes("new", "a", "b", "c"))
 		for i, name := range []string{"a", "b", "c"} {
 			x.has(name, []string{"new", "new", "old"}[i])
 		}
@@ -772,34 +657,6 @@ func (x *tree) objects() string {
 		return err
 	}))
 	return out.String()
-}
-
-// passages are changes of several steps, with what is there before them.
-var passages = map[string]struct {
-	lay []string
-	run func(x *tree) error
-}{
-	"a file with its directories": {[]string{"f"}, func(x *tree) error {
-		return x.writeAll(x.call("s"), []string{"x/y/f"}, "new\n")
-	}},
-	"files, new and old": {[]string{"e", "keep/k", "d/a"}, func(x *tree) error {
-		return x.writeAll(x.call("s"), []string{"e", "keep/k", "d/new", "x/y/f", "x/g"}, "new\n")
-	}},
-	"directories": {[]string{"f"}, func(x *tree) error {
-		a := engine.MkdirArgs{Path: x.ws + "/x/y", Rules: engine.Rules{Parents: true}}
-		return errOf(x.call("s").Mkdir(ctx, a))
-	}},
-	"a tree moves": {[]string{"d/b/c", "e", "d/a"}, func(x *tree) error {
-		a := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		return errOf(x.call("s").Move(ctx, a))
-	}},
-	"a file moves over another": {[]string{"e", "d/f"}, func(x *tree) error {
-		a := engine.MoveArgs{From: x.ws + "/d/f", To: x.ws + "/e", Overwrite: true}
-		return errOf(x.call("s").Move(ctx, a))
-	}},
-	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
-		return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
-	}},
 }
 
 var history = flag.Int("history", 20, "the faults of a test that meet the same store, before it begins anew")
@@ -1142,7 +999,7 @@ func apart(dir string) bool {
 
 // cutting is an engine of its own over the tree, whose change run cuts off before its n-th call op, as a kill does: none of its
 // calls comes about from there on, and its locks go. run returns the newest checkpoint then.
-func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkpoint.ID) {
+func (x *tree) cutting(op string, n int64) (run func(act) checkpoint.ID) {
 	x.t.Helper()
 	var count atomic.Int64
 	var on, over atomic.Bool
@@ -1158,11 +1015,11 @@ func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkp
 		return nil
 	}
 	y.open()
-	return func(do func(*tree) error) checkpoint.ID {
+	return func(do act) checkpoint.ID {
 		x.t.Helper()
 		defer y.Close()
 		on.Store(true)
-		do(&y) //nolint:errcheck // it is cut off
+		y.does(do) //nolint:errcheck // it is cut off
 		if !over.Load() {
 			x.t.Fatalf("%s: there is no %d. call", op, n)
 		}
@@ -1172,14 +1029,9 @@ func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkp
 	}
 }
 
-func (x *tree) cut(op string, n int64, do func(x *tree) error) checkpoint.ID {
+func (x *tree) cut(op string, n int64, do act) checkpoint.ID {
 	x.t.Helper()
 	return x.cutting(op, n)(do)
-}
-
-// makes has the files of these names become content.
-func makes(content string, names ...string) func(x *tree) error {
-	return func(x *tree) error { return x.writeAll(x.call("s"), names, content) }
 }
 
 // halfWay lists what is marked as half-way.
@@ -1263,14 +1115,63 @@ func (x *tree) puts(turn, name, content string) {
 	must(x.t, errOf(c.ChangeFiles(ctx, x.becomes(content, name))))
 }
 
-// writeAll is one change that gives all of these files the content.
-func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
-	return errOf(c.ChangeFiles(ctx, x.becomes(content, names...)))
+// makings are changes that make directories, or take them away, and what is there before them.
+var makings = map[string]struct {
+	lay func(x *tree)
+	run act
+}{
+	"write":            {func(x *tree) { x.write("f", "f\n") }, writes("new\n", "x/y/z/f")},
+	"make directories": {func(x *tree) { x.write("f", "f\n") }, mkdirs("x/y/z")},
+	"move a tree": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		x.write("d/g", "g\n")
+	}, moves("d", "x/y/d")},
+	"move a tree back": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		must(x.t, x.does(moves("d", "e")))
+	}, undoes},
+	"take back": {func(x *tree) { x.put("s", "x/y/z/f", "new\n") }, undoes},
+	"bring back what is parked": {func(x *tree) {
+		x.needsTrash()
+		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
+		must(x.t, x.does(deletes("u/v/t")))
+		must(x.t, os.RemoveAll(x.ws+"/u"))
+	}, undoes},
+	"take back a run": {func(x *tree) { x.run() }, undoes},
+	"bring back a run": {func(x *tree) {
+		x.run()
+		must(x.t, x.does(undoes))
+	}, redoes},
+	"trade places": {func(x *tree) { x.trade() }, rewinds},
+	"trade places back": {func(x *tree) {
+		x.trade()
+		must(x.t, x.does(rewinds))
+	}, undoes},
+	"delete a tree": {func(x *tree) {
+		x.write("t/a/1", "1\n")
+		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
+	}, deletes("t")},
+	"delete directories alone": {func(x *tree) { must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750)) }, deletes("t")},
 }
 
-// trashed lists what lies in the trash of the data directory, payloads and sidecars.
-func (x *tree) trashed() (files, info []string) {
-	files, _ = filepath.Glob(x.data + "/.moltis-trash-*/files/*")
-	info, _ = filepath.Glob(x.data + "/.moltis-trash-*/info/*")
-	return files, info
+// copyings are copies of what the store can't hold, and what takes one back.
+var copyings = map[string]act{"copy large": copies("large", "d/new"), "copy large over": copies("large", "small"), "copy large back": undoes}
+
+// appendings are appends in place, and what takes them back.
+var appendings = map[string]act{"append": appends("large", mine), "cut the tail": undoes, "append again": redoes}
+
+// parkings are a deletion that parks, and its undo.
+var parkings = map[string]act{"park": deletes("t"), "bring back": undoes}
+
+// passages are changes of several steps, with what is there before them.
+var passages = map[string]struct {
+	lay []string
+	run act
+}{
+	"a file with its directories": {[]string{"f"}, writes("new\n", "x/y/f")},
+	"files, new and old":          {[]string{"e", "keep/k", "d/a"}, writes("new\n", "e", "keep/k", "d/new", "x/y/f", "x/g")},
+	"directories":                 {[]string{"f"}, mkdirs("x/y")},
+	"a tree moves":                {[]string{"d/b/c", "e", "d/a"}, moves("d", "x/y/d")},
+	"a file moves over another":   {[]string{"e", "d/f"}, moves("d/f", "e")},
+	"a tree goes":                 {[]string{"d/b/c", "e", "d/a", "d/b/e"}, deletes("d")},
 }

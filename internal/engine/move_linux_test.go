@@ -825,7 +825,7 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 				}
 				return nil
 			}
-			err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
+			err := system.meet(hook, func() error { return copies("large", "d/new")(ctx, x.call("s"), x.ws) })
 			if count < n {
 				break
 			}
@@ -866,7 +866,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 			}
 			return nil
 		}
-		err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
+		err := system.meet(hook, func() error { return copies("large", "d/new")(ctx, x.call("s"), x.ws) })
 		cancel()
 		if err == nil || engine.Reason(err).Cause != want || writes > 3 || x.looks() != was {
 			t.Errorf("%s: %v, after %d writes", name, err, writes)
@@ -889,7 +889,7 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 		stride := cmp.Or(*every, 5)
 		for n := first(stride); ; n += stride {
 			must(t, os.RemoveAll(x.ws+"/d"))
-			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
+			call, err := system.fail(n, bad, func() error { return copies("large", "d/new")(ctx, x.call("s"), x.ws) })
 			if call == "" {
 				must(t, err)
 				break

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,13 +24,11 @@ import (
 const overBlock = 4 << 10
 
 // overwritings are changes of the mounted file f, whose content becomes that of the file "after" beside the tree.
-var overwritings = map[string]func(e *engine.Engine, ws string) error{
-	"overwrite": func(e *engine.Engine, ws string) error { return overwriteAll(e, ws, "f") },
-	"overwrite one of several": func(e *engine.Engine, ws string) error {
-		return overwriteAll(e, ws, "e", "f", "x/y/new", "g")
-	},
-	"overwrite with a directory": func(e *engine.Engine, ws string) error {
-		return errors.Join(overwriteAll(e, ws, "f"), undo(e)) // there and back
+var overwritings = map[string]act{
+	"overwrite":                overwrites("f"),
+	"overwrite one of several": overwrites("e", "f", "x/y/new", "g"),
+	"overwrite with a directory": func(ctx context.Context, c *engine.Call, ws string) error { // there and back
+		return errors.Join(overwrites("f")(ctx, c, ws), undoes(ctx, c, ws))
 	},
 }
 
@@ -39,26 +38,12 @@ func init() {
 	}
 }
 
-func undo(e *engine.Engine) error {
-	return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-}
-
-func overwriteAll(e *engine.Engine, ws string, names ...string) error {
-	after, err := os.ReadFile(filepath.Dir(ws) + "/after")
-	if err != nil {
-		return err
+// overwrites gives each file the content of the file "after" beside the tree.
+func overwrites(names ...string) act {
+	return func(ctx context.Context, c *engine.Call, ws string) error {
+		after, err := os.ReadFile(filepath.Dir(ws) + "/after")
+		return errors.Join(err, writes(string(after), names...)(ctx, c, ws))
 	}
-	f := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: after}
-		}
-		return nil
-	}}
-	for _, name := range names {
-		f.Paths = append(f.Paths, ws+"/"+name)
-	}
-	_, err = maker(e).ChangeFiles(ctx, f)
-	return err
 }
 
 // blocks is a text of so many bytes, each block of which is of its own.
@@ -185,17 +170,6 @@ func TestKilledOverwriting(t *testing.T) {
 	}
 }
 
-// reading is the content of a file; "-" is absence.
-func (x *tree) reading(name string) string {
-	x.t.Helper()
-	b, err := os.ReadFile(x.ws + "/" + name)
-	if errors.Is(err, os.ErrNotExist) {
-		return "-"
-	}
-	must(x.t, err)
-	return string(b)
-}
-
 // A fault at the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
 // and the next start ends it.
 func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
@@ -216,7 +190,7 @@ func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
 		system := callsOf(x)
 		for n := int64(1); ; n++ {
 			must(t, os.WriteFile(host, []byte(before), 0o600))
-			call, err := system.fail(n, bad, func() error { return overwriteAll(x.Engine, x.ws, "f") })
+			call, err := system.fail(n, bad, func() error { return x.does(overwrites("f")) })
 			if call == "" {
 				must(t, err)
 				break
@@ -277,7 +251,7 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 	testdir.BeNobody(t)
 	x.open()
 	defer x.Close()
-	must(t, overwriteAll(x.Engine, x.ws, "mounted"))
+	must(t, x.does(overwrites("mounted")))
 	x.has("mounted", "after")
 	_, gone := maker(x.Engine).Delete(ctx, x.ws+"/mounted", engine.DeleteOptions{})
 	_, moved := maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/mounted", To: x.ws + "/moved"})
@@ -290,21 +264,21 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		name := x.ws + "/" + dir + "/f"
 		was, err := os.Stat(name)
 		must(t, err)
-		must(t, overwriteAll(x.Engine, x.ws, dir+"/f"))
+		must(t, x.does(overwrites(dir+"/f")))
 		now, err := os.Stat(name)
 		must(t, err)
 		if !os.SameFile(was, now) || was.Mode() != now.Mode() || now.Sys().(*syscall.Stat_t).Uid != 0 {
 			t.Errorf("%s: it is another file by now: %v", dir, now.Sys())
 		}
 		x.has(dir+"/f", "after")
-		must(t, undo(x.Engine))
+		must(t, x.does(undoes))
 		x.has(dir+"/f", "before")
 		must(t, errOf(maker(x.Engine).Redo(ctx, engine.RestoreOptions{})))
 		x.has(dir+"/f", "after")
-		must(t, overwriteAll(x.Engine, x.ws, dir+"/g", "new "+dir))
+		must(t, x.does(overwrites(dir+"/g", "new "+dir)))
 		x.has(dir+"/g", "after")
 		for what, err := range map[string]error{
-			"linked": overwriteAll(x.Engine, x.ws, dir+"/linked"),
+			"linked": x.does(overwrites(dir + "/linked")),
 			"delete": func() error {
 				return errOf(maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{}))
 			}(),
@@ -319,7 +293,7 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		}
 		x.has(dir+"/linked", "before")
 	}
-	err := overwriteAll(x.Engine, x.ws, "closed/new")
+	err := x.does(overwrites("closed/new"))
 	if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != x.ws+"/closed" {
 		t.Errorf("a new file: %v", err)
 	}

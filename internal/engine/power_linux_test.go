@@ -308,7 +308,7 @@ func cutPlots(t *testing.T, bad string, cuts int) error {
 		x.calls = k
 		x.open()
 		x.write("first", "first")
-		x.remove("first") // so that there is a store and a trash
+		must(t, x.does(deletes("first"))) // so that there is a store and a trash
 		if fell := cutPower(x, k, r, p, each); fell != "" {
 			return fmt.Errorf("%+v: %s", p, fell)
 		}

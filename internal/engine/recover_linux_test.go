@@ -40,7 +40,7 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 		first := x.put("s", "a", "y")
 		var second checkpoint.ID
 		if killed {
-			second = x.cut("unlink", 1, makes("y", "b"))
+			second = x.cut("unlink", 1, writes("y", "b"))
 		} else {
 			second = x.put("s", "b", "y")
 		}
@@ -75,7 +75,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 		x.write("a", "x")
 		x.write("b", "x")
 		want := x.put("s", "a", "y")
-		if id := x.cut(at, 1, makes("y", "b")); made {
+		if id := x.cut(at, 1, writes("y", "b")); made {
 			want = id
 		}
 		x.has("b", map[bool]string{false: "x", true: "y"}[made])
@@ -103,7 +103,7 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 		run := x.cutting("unlink", 1)
 		func() {
 			defer func() { _ = recover() }() // without a checkpoint there is none to name
-			run(makes("y", "b"))
+			run(writes("y", "b"))
 		}()
 		holds, _ := filepath.Glob(x.ws + "/.moltis-*.tmp")
 		if len(holds) != 1 {
@@ -133,7 +133,7 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 				x.write(name, "old")
 			}
 			must(t, os.Chmod(x.ws+"/a", 0o640))
-			id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+			id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 			x.has("b", "new")
 			temps, _ := filepath.Glob(x.ws + "/.moltis-*-[01].tmp")
 			if len(temps) != 2 {
@@ -184,7 +184,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			x.write(name, "old")
 		}
-		id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+		id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 		temps, _ := filepath.Glob(x.ws + "/.moltis-*-0.tmp")
 		if len(temps) != 1 {
 			t.Fatal(temps)
@@ -211,7 +211,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 // A new file that never came to have its name does not count.
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)
-	id := x.cut("link", 1, makes("new", "f"))
+	id := x.cut("link", 1, writes("new", "f"))
 	x.reopen()
 	if o := x.outcome(id); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
@@ -224,7 +224,7 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	x := grow(t, nil)
 	x.write("b", "x")
 	x.put("s", "a", "y")
-	cut := x.cut("unlink", 1, makes("y", "b"))
+	cut := x.cut("unlink", 1, writes("y", "b"))
 	later := x.put("s", "b", "x") // by a process that began before the kill
 	x.reopen()
 	if o := x.outcome(cut); o == checkpoint.Aborted {
@@ -250,7 +250,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		x.write("r1/b", "old")
 		x.write("r2/c", "c")
 		n := int64(len(names)) // before the last rename
-		id := x.cut("rename", n, makes("new", names...))
+		id := x.cut("rename", n, writes("new", names...))
 		x.Close()
 		other := x.open2(x.ws + "/r2")
 		must(t, errOf(other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))))
@@ -275,13 +275,13 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 	x := grow(t, nil)
 	var ids []checkpoint.ID
 	names := []string{"r2/a", "r1/b", "r2/c", "r1/d", "r2/made"}
-	var runs []func(func(*tree) error) checkpoint.ID // all begin before the first is killed
+	var runs []func(act) checkpoint.ID // all begin before the first is killed
 	for _, name := range names {
 		x.write(name, "old")
 		runs = append(runs, x.cutting(cutAt[name == "r2/made"], 1))
 	}
 	for i, name := range names {
-		ids = append(ids, runs[i](makes("new", name)))
+		ids = append(ids, runs[i](writes("new", name)))
 	}
 	x.Close()
 	other := x.open2(x.ws + "/r2")
@@ -312,7 +312,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	x := grow(t, nil)
 	x.SetLockWait(20 * time.Millisecond)
-	id := x.cut("rename", 1, makes("same\n", "d/f"))
+	id := x.cut("rename", 1, writes("same\n", "d/f"))
 	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
 	must(t, err)
 	lock := func(name string) func() {
@@ -354,9 +354,9 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	}
 	t.Run("write", func(t *testing.T) {
 		x := lay(t)
-		x.cut("rename", 2, makes("new", all...))
+		x.cut("rename", 2, writes("new", all...))
 		x.has("a", "new")
-		must(t, makes("mine", "c")(x))
+		must(t, x.does(writes("mine", "c")))
 		x.has("a", "old")
 		x.has("b", "old")
 		x.has("c", "mine")
@@ -368,7 +368,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
 			if !asked.Swap(true) {
-				x.cut("rename", 2, func(y *tree) error { return rewind(y.Engine, "") })
+				x.cut("rename", 2, rewinds)
 			}
 		})
 		x.cfg.RequireApproval = true
@@ -380,10 +380,10 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	})
 	t.Run("taken back by another", func(t *testing.T) {
 		x := lay(t)
-		id := x.cut("rename", 2, makes("new", all...))
+		id := x.cut("rename", 2, writes("new", all...))
 		unlock := x.LockOp(ctx, id) // and waits for the locks of its paths
 		done := make(chan error, 1)
-		go func() { done <- makes("mine", "a")(x) }()
+		go func() { done <- x.does(writes("mine", "a")) }()
 		select {
 		case err := <-done:
 			t.Fatalf("it did not wait: %v", err)
@@ -403,11 +403,11 @@ func TestNothingGoesIntoHalfAnExchange(t *testing.T) {
 		x := grow(t, nil)
 		x.trade()
 		was := x.looks()
-		id := x.cut("rename", 15, func(y *tree) error { return rewind(y.Engine, "") })
+		id := x.cut("rename", 15, rewinds)
 		if x.looks() == was {
 			t.Fatal("nothing is half made: the test tests nothing")
 		}
-		makes("new", name+"/new")(x)          //nolint:errcheck // it may be refused
+		x.does(writes("new", name+"/new"))    //nolint:errcheck // it may be refused
 		os.Remove(x.ws + "/" + name + "/new") //nolint:errcheck // it may not be there
 		if now := x.looks(); now != was || x.outcome(id) != checkpoint.Aborted {
 			t.Errorf("%s: it is %q, and there is\n%s\nwas\n%s", name, x.outcome(id), now, was)
@@ -425,7 +425,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	}
 	x.put("other", "c", "edited")
 	x.put("s", "b", "edited")
-	cut := x.cut("rename", 1, makes("new", "a"))
+	cut := x.cut("rename", 1, writes("new", "a"))
 	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
 	must(t, err)
 	letGo, err := locks.Lock(ctx, x.LockKey(x.ws+"/a"))
@@ -513,9 +513,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x := grow(t, nil)
 		x.layMove()
 		was := x.looks()
-		x.cut("rename", 2, func(x *tree) error {
-			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"}))
-		})
+		x.cut("rename", 2, moves("d", "e/g"))
 		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
 			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
 		}
@@ -824,7 +822,7 @@ func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
 				return nil
 			}
 			system := callsOf(x)
-			err := system.meet(hook, func() error { return makes("new", "a")(x) })
+			err := system.meet(hook, func() error { return x.does(writes("new", "a")) })
 			if !acted.Load() {
 				must(t, err)
 				break

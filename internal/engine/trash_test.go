@@ -1,14 +1,11 @@
 package engine_test
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,193 +13,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/policy"
 )
-
-// inside is the real policy: dir is allowed, and denied is not.
-func inside(dir, denied string) guardfs.Judge {
-	o := policy.Options{Allow: []string{dir + "/**"}, Canonical: guardfs.Canonical}
-	if denied != "" {
-		o.Deny = []string{denied}
-	}
-	free, err := everything()
-	if err == nil {
-		o.Identify, o.Census = policy.Identify(free), policy.Census(free)
-	}
-	p, perr := policy.New(o)
-	if err = errors.Join(err, perr); err != nil {
-		panic(err)
-	}
-	return p
-}
-
-// everything is what the policy itself looks at the tree with.
-var everything = sync.OnceValues(func() (*guardfs.FS, error) {
-	return guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
-})
-
-type tree struct {
-	*engine.Engine
-	t    testing.TB
-	ws   string
-	data string
-	cfg  config.FS
-	deny string
-	root string // that may be touched, unless it is ws
-
-	fault func(op string) *guardfs.Fault
-	calls guardfs.Calls // nil: those of this machine
-}
-
-// grow makes an engine over a fresh tree. change may be nil.
-func grow(t testing.TB, change func(*config.FS)) *tree {
-	t.Helper()
-	return growIn(t, t.TempDir(), change)
-}
-
-func growIn(t testing.TB, dir string, change func(*config.FS)) *tree {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(dir)
-	must(t, err)
-	x := &tree{t: t, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS}
-	for _, d := range []string{x.ws, x.data} {
-		must(t, os.Mkdir(d, 0o700))
-	}
-	x.cfg.RequireApproval, x.cfg.CheckpointBeforeMutation = false, true
-	if change != nil {
-		change(&x.cfg)
-	}
-	x.open()
-	t.Cleanup(func() { x.Close() })
-	return x
-}
-
-// small makes everything above 100 bytes too large for the store, so that it is parked.
-func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
-
-func (x *tree) open() {
-	x.t.Helper()
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(cmp.Or(x.root, x.ws), x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
-	must(x.t, err)
-	if x.Engine = e; x.calls != nil {
-		e.AtHome()
-	}
-}
-
-// reopen is the next start.
-func (x *tree) reopen() {
-	x.t.Helper()
-	must(x.t, x.Close())
-	x.open()
-}
-
-// open2 is another engine over the tree, which may touch root only.
-func (x *tree) open2(root string) *tree {
-	x.t.Helper()
-	y := *x
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
-	must(x.t, err)
-	y.Engine = e
-	x.t.Cleanup(func() { e.Close() })
-	return &y
-}
-
-func (x *tree) call(session string) *engine.Call {
-	return x.Begin(&engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"})
-}
-
-// turn is a call with which a turn of the session begins.
-func (x *tree) turn(session, turn string) *engine.Call {
-	c := x.call(session)
-	c.Turn = turn
-	c.BeginTurn(ctx)
-	return c
-}
-
-func (x *tree) write(name, content string) string {
-	x.t.Helper()
-	path := x.ws + "/" + name
-	must(x.t, os.MkdirAll(filepath.Dir(path), 0o750))
-	must(x.t, os.WriteFile(path, []byte(content), 0o640))
-	return path
-}
-
-// put writes a file by way of the engine and returns its checkpoint.
-func (x *tree) put(session, name, content string) checkpoint.ID {
-	x.t.Helper()
-	done, err := x.call(session).ChangeFiles(ctx, x.becomes(content, name))
-	must(x.t, err)
-	return checkpoint.ID(done.Checkpoint)
-}
-
-// holding is a Files.Next that gives each file the content.
-func holding(content string) func([]*engine.Target) error {
-	return func(ts []*engine.Target) error {
-		for _, t := range ts {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		}
-		return nil
-	}
-}
-
-// gone is a Files.Next that removes each file.
-func gone(ts []*engine.Target) error {
-	for _, t := range ts {
-		t.After = engine.After{Kind: guardfs.KindAbsent}
-	}
-	return nil
-}
-
-// unput removes a file as a restore does: the store has what it was.
-func (x *tree) unput(c *engine.Call, name string) checkpoint.ID {
-	x.t.Helper()
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/" + name}, Next: gone})
-	must(x.t, err)
-	return checkpoint.ID(done.Checkpoint)
-}
-
-// looks is the tree as text: a line a name, with mode and content.
-func (x *tree) looks() string {
-	x.t.Helper()
-	var out string
-	err := filepath.WalkDir(x.ws, func(p string, e os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		out += p[len(x.ws):] + " " + info.Mode().String()
-		switch {
-		case info.Mode()&os.ModeSymlink != 0:
-			to, _ := os.Readlink(p)
-			out += " -> " + to
-		case info.Mode().IsRegular():
-			b, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			out += " " + string(b)
-		}
-		out += "\n"
-		return nil
-	})
-	must(x.t, err)
-	return out
-}
-
-// same fails unless the tree looks as it did.
-func (x *tree) same(when, was string) {
-	x.t.Helper()
-	if now := x.looks(); now != was {
-		x.t.Fatalf("%s:\n%s\nwas\n%s", when, now, was)
-	}
-}
-
-func rewindTo(turn string) checkpoint.Restore { return checkpoint.Restore{Turn: turn} }
-
-var ctx = context.Background()
 
 // A file, a link, an empty directory and a tree go to the trash and come back as they were: content, modes, links, empty directories.
 func TestDeleteAndUntrash(t *testing.T) {
@@ -350,25 +161,6 @@ func TestDeniedByNow(t *testing.T) {
 			t.Errorf("%s holds %q %v", path, got, err)
 		}
 	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
-func bare(looks string) string {
-	var out []string
-	for line := range strings.Lines(looks) {
-		name, mode, _ := strings.Cut(line, " ")
-		if mode != "" && !strings.HasPrefix(mode, "d") && !strings.Contains(name, "/.moltis-") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
 }
 
 // A rewind takes back what was changed in a tree, that it was deleted, and what came into its place, one after the other under one

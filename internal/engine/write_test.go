@@ -120,32 +120,6 @@ func TestMakerRunsAgain(t *testing.T) {
 	x.has("e/f", "two\nx\n")
 }
 
-// becomes is a change that gives each file the content.
-func (x *tree) becomes(content string, names ...string) engine.Files {
-	m := engine.Files{Parents: true, Next: holding(content)}
-	for _, name := range names {
-		m.Paths = append(m.Paths, x.ws+"/"+name)
-	}
-	return m
-}
-
-// has fails unless the file holds content; "-" is absence.
-func (x *tree) has(name, content string) {
-	x.t.Helper()
-	b, err := os.ReadFile(x.ws + "/" + name)
-	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
-		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
-	}
-}
-
-// settled fails where a change is open.
-func (x *tree) settled() {
-	x.t.Helper()
-	if left, err := x.HalfWay(context.Background()); left != nil || err != nil {
-		x.t.Errorf("open: %v %v", left, err)
-	}
-}
-
 // Not even by force does a restore overwrite what the store can't hold: it could not be brought back.
 func TestForceLosesNothing(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
@@ -234,36 +208,6 @@ func TestNoEditWithoutItsCheckpoint(t *testing.T) {
 
 var manyFiles = flag.Int("files", 300, "how many files a test of very many files changes at once")
 
-// A directory that a link leads to by now is another one: neither is one made in it nor removed from it.
-func TestDirectoriesBehindALinkStay(t *testing.T) {
-	x := grow(t, nil)
-	c := x.call("s")
-	swap := func() {
-		t.Helper()
-		must(t, errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")))
-	}
-	must(t, os.MkdirAll(x.ws+"/a/empty", 0o750))
-	must(t, errOf(c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true})))
-	swap()
-	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err == nil {
-		t.Error("a directory came back behind a link")
-	}
-	x.has("other/empty", "-")
-}
-
-// externals counts what is on record as changed outside.
-func (x *tree) externals() (n int) {
-	x.t.Helper()
-	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
-	must(x.t, err)
-	for _, c := range page.Checkpoints {
-		if c.Kind == checkpoint.KindExternal {
-			n++
-		}
-	}
-	return n
-}
-
 // Each turn notices what was changed outside since the one before, also where it has looked before.
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
@@ -300,27 +244,6 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 			t.Errorf("step %d: %d changes outside, should %d", i, n, want)
 		}
 	}
-}
-
-// A restore that may skip passes by what a link has come in the way of, and restores the rest.
-func TestSkipPassesByALinkOnTheWay(t *testing.T) {
-	x := grow(t, nil)
-	x.write("d/f", "old\n")
-	x.write("g", "old\n")
-	c := x.turn("s", "t")
-	must(t, errOf(c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g"))))
-	must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")))
-	in := checkpoint.Restore{Turn: "t"}
-	if _, err := c.Restore(ctx, in, engine.RestoreOptions{}); err == nil {
-		t.Error("restored behind a link")
-	}
-	x.has("g", "new\n")
-	done, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
-	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
-		t.Errorf("%+v %v", done, err)
-	}
-	x.has("g", "old\n")
-	x.has("other/f", "new\n")
 }
 
 // guarded is an engine over a new tree that holds names, and asks who about what runs code.
