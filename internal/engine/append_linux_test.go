@@ -121,60 +121,6 @@ func TestCutUnderAWriter(t *testing.T) {
 	})
 }
 
-// A fault at the N-th system call of an append in place: the tail is there, or not, and
-// the answer says which; where it is there in part, the next start appends the rest.
-func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
-	t.Parallel()
-	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		faults := badCalls()
-		faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-		faults["short"] = badCall{guardfs.Fault{Short: true}, false}
-		cells, none, all, again := 0, 0, 0, 0
-		for name, bad := range faults {
-			x := grow(t, store)
-			system := callsOf(x)
-			x.write("large", large)
-			for n := first(1); ; n++ {
-				must(t, os.Truncate(x.ws+"/large", int64(len(large))))
-				call, err := system.fail(n, bad, func() error { return x.append(mine) })
-				if call == "" {
-					must(t, err)
-					x.has("large", large+mine)
-					break
-				}
-				if bad.Short && call != "write" { // it is no error of any other call
-					continue
-				}
-				cells++
-				half := x.halfWay() != nil
-				if half {
-					again++
-					if err == nil {
-						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
-					}
-					x.reopen()
-				}
-				b, rerr := os.ReadFile(x.ws + "/large")
-				must(t, rerr)
-				switch now := string(b); {
-				case x.halfWay() != nil:
-					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-				case now == large && err != nil:
-					none++
-				case now == large+mine && (err == nil || half):
-					all++
-				default:
-					t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
-				}
-			}
-		}
-		t.Logf("%d faults; %d times nothing, %d times all, %d mended by the next start", cells, none, all, again)
-		if none == 0 || all == 0 || again == 0 {
-			t.Error("no fault did what this is about")
-		}
-	})
-}
-
 // A write stores a part, and the process dies: the next start appends the rest, unless others have
 // changed the file meanwhile. Nothing of theirs goes.
 func TestTornAppend(t *testing.T) {
@@ -316,7 +262,7 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 			x.write("victim", large)
 			must(t, os.WriteFile(x.data+"/victim", []byte(large), 0o600))
 			system := callsOf(x)
-			for n := first(1); ; n++ {
+			for n := first(t, 1); ; n++ {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
 				x.write("d/large", large)
 				x.write("victim", large)
@@ -370,57 +316,33 @@ func TestAppendToAFullDisk(t *testing.T) {
 	})
 }
 
-// A fault at the N-th system call of taking back, or appending again: the tail is there,
-// or it is not, and the answer says which.
+// A fault at the N-th system call of an append in place, or of its undo and redo: the tail is there, or not, and the answer says which; where it is
+// there in part, the next start appends the rest.
+func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		f := faults{kinds: withFull(true), stride: 1, inOne: true, open: true, run: appends("large", mine),
+			grow: func(t *testing.T) *tree {
+				x := grow(t, store)
+				x.write("large", large)
+				return x
+			},
+			lay:   func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", int64(len(large)))) },
+			looks: func(x *tree) string { return x.reading("large") }}
+		f.play(t)
+	})
+}
+
 func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		cells, again := 0, 0
-		for name, bad := range badCalls() {
-			x := grow(t, store)
-			system := callsOf(x)
-			x.write("large", large)
-			must(t, x.append(mine))
-			steps := []act{appendings["cut the tail"], appendings["append again"]}
-			from, to := large+mine, large
-			history := x.keep()
-			stride := cmp.Or(*every, 2)
-			for n := first(stride); ; n += stride {
-				if from == large+mine {
-					history.fault()
-				}
-				is := from
-				call, err := system.fail(n, bad, func() error { return x.does(steps[0]) })
-				if call == "" {
-					must(t, err)
-					if is == large+mine { // it has the more calls
-						break
-					}
-					steps[0], steps[1], from, to = steps[1], steps[0], to, from
-					continue
-				}
-				cells++
-				half := x.halfWay() != nil
-				if half || bad.lasting {
-					again++
-					x.reopen()
-				}
-				b, rerr := os.ReadFile(x.ws + "/large")
-				must(t, rerr)
-				switch now := string(b); {
-				case x.halfWay() != nil:
-					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-				case now == from && err != nil:
-				case now == to && (err == nil || half || bad.lasting):
-					steps[0], steps[1], from, to = steps[1], steps[0], to, from
-				default:
-					t.Fatalf("%s, call %d (%s): %v, %d bytes", name, n, call, err, len(now))
-				}
-			}
-		}
-		t.Logf("%d faults, %d mended by the next start", cells, again)
-		if cells < 80 || again == 0 {
-			t.Error("no fault did what this is about")
-		}
+		f := faults{stride: 2, inOne: true, open: true, run: undoes, back: redoes,
+			grow: func(t *testing.T) *tree { return grow(t, store) },
+			lay: func(x *tree) {
+				x.write("large", large)
+				must(x.t, x.append(mine))
+			},
+			looks: func(x *tree) string { return x.reading("large") }}
+		f.play(t)
 	})
 }

@@ -99,7 +99,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 }
 
 // openFiles lets the process have so many files open until the test ends; with more, so many beside those that are open now.
-func openFiles(t *testing.T, more bool, files int) {
+func openFiles(t testing.TB, more bool, files int) {
 	t.Helper()
 	var was syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was))

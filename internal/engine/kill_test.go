@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -239,7 +238,7 @@ func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, 
 	total := deeds[name].calls(t, x.dir())
 	done := x.looks()
 	stride := cmp.Or(*every, max(1, total/killRounds))
-	begin := first(stride)
+	begin := first(t, stride)
 	var at []int64
 	for n := begin; n <= total; n += stride {
 		at = append(at, n)
@@ -299,12 +298,14 @@ func inOrder(text string) string {
 }
 
 // first is the call that a test of each so manieth begins with: another one with each commit, so
-// that in time all are met.
-func first(stride int64) int64 {
-	if *from != 0 {
-		return *from
-	}
-	return 1 + int64(commit()%uint64(stride))
+// that in time all are met. A test that fails says which it was.
+func first(t testing.TB, stride int64) (n int64) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again with -from %d", n)
+		}
+	})
+	return cmp.Or(*from, 1+int64(commit()%uint64(stride)))
 }
 
 var commit = sync.OnceValue(func() uint64 {
@@ -657,313 +658,6 @@ func (x *tree) objects() string {
 		return err
 	}))
 	return out.String()
-}
-
-var history = flag.Int("history", 20, "the faults of a test that meet the same store, before it begins anew")
-
-// snapshot is a data directory as it was while the tree looked like that.
-type snapshot struct {
-	x          *tree
-	dir, tree  string
-	left, back int // faults until it is put back; how often it was
-}
-
-// keep copies the data directory. A restore costs more the longer the history of its paths is, so
-// a test of thousands of restores goes back to a short one from time to time.
-func (x *tree) keep() *snapshot {
-	x.t.Helper()
-	s := &snapshot{x: x, dir: x.t.TempDir() + "/data", tree: x.looks(), left: *history}
-	must(x.t, x.Close())
-	copyAll(x.t, x.data, s.dir)
-	x.open()
-	return s
-}
-
-// fault counts one. After the last it puts the data directory back as soon as the tree looks as it did.
-func (s *snapshot) fault() {
-	s.x.t.Helper()
-	if s.left--; s.left > 0 || s.x.looks() != s.tree {
-		return
-	}
-	s.left, s.back = *history, s.back+1
-	must(s.x.t, errors.Join(s.x.Close(), os.RemoveAll(s.x.data)))
-	copyAll(s.x.t, s.dir, s.x.data)
-	s.x.open()
-}
-
-// A fault at the N-th system call of the undo of a script's run over several files, or of its redo, for every N: all of them are as they were, or all are
-// restored, and the answer says which. Where everything goes wrong from the N-th call on, that holds after the next start.
-func TestFaultAtEveryCallOfARewind(t *testing.T) {
-	t.Parallel()
-	faults := badCalls()
-	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	cells, again, toldOf, anew, firm := 0, 0, 0, 0, false
-	for name, bad := range faults {
-		t.Run(name, func(t *testing.T) {
-			stride := cmp.Or(*every, 6)
-			x := grow(t, nil)
-			firm = !x.bestEffort()
-			system := callsOf(x)
-			x.write("edited.txt", "old\n")
-			x.write("gone/deep.txt", "old\n")
-			must(t, os.Symlink("edited.txt", x.ws+"/link"))
-			old := x.looks()
-			c := x.call("s")
-			c.Run = 7
-			change := func(path, content string) {
-				must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: holding(content)})))
-			}
-			change("/edited.txt", "first\n")
-			change("/edited.txt", "new\n")
-			change("/made/new.txt", "new\n")
-			must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
-				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
-					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
-					return nil
-				}})))
-			changed := x.looks()
-			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Call).Undo, (*engine.Call).Redo,
-			}
-			from, to := changed, old
-			history := x.keep()
-			for n := first(stride); ; n += stride {
-				history.fault()
-				var kept []engine.Blocked
-				call, err := system.fail(n, bad, func() error {
-					done, err := steps[0](x.call("s"), ctx, engine.RestoreOptions{})
-					if err == nil {
-						kept = done.Kept
-					}
-					return err
-				})
-				if call == "" {
-					must(t, err)
-					break
-				}
-				cells++
-				now := bare(x.looks())
-				left := x.halfWay()
-				if bad.lasting && left != nil {
-					if err == nil {
-						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
-					}
-					again++
-					x.reopen()
-					now = bare(x.looks())
-				}
-				switch {
-				case err != nil && now == bare(from):
-				case now == bare(to): // done, though something after it went wrong
-					steps[0], steps[1] = steps[1], steps[0]
-					from, to = to, from
-				default:
-					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
-				}
-				for _, d := range []string{"/made", "/gone"} {
-					if bad.lasting && strings.Contains(x.looks(), d+"/.moltis-") { // see bare; it is not empty then
-						must(t, os.RemoveAll(x.ws+d))
-						if strings.Contains(from, d+" d") {
-							must(t, os.Mkdir(x.ws+d, 0o750))
-						}
-					}
-					told := slices.ContainsFunc(kept, func(k engine.Blocked) bool { return k.Path == x.ws+d && k.Why.Name != "" })
-					there, should := strings.Contains(x.looks(), d+" d"), strings.Contains(from, d+" d")
-					if there != should && !told {
-						t.Fatalf("call %d (%s): %v, and %s is there: %v", n, call, err, d, there)
-					}
-					if there != should {
-						toldOf++
-						must(t, os.Remove(x.ws+d)) // else it spares the next round the calls that make it
-					}
-				}
-				if left := x.halfWay(); left != nil && !bad.lasting {
-					t.Fatalf("call %d (%s): marks are left: %v", n, call, left)
-				}
-			}
-			anew += history.back
-		})
-	}
-	t.Logf("%d faults; the next start had to mend %d; %d times with the first store", cells, again, anew)
-	if anew == 0 && *history < cells/len(faults) {
-		t.Error("the history was never short again")
-	}
-	if cells < 10*len(faults) {
-		t.Errorf("only %d faults", cells)
-	}
-	if toldOf == 0 && firm && *every == 1 { // few calls leave one; elsewhere what fails once is done again
-		t.Error("no directory ever stayed: that this is told is not tested")
-	}
-	if again == 0 {
-		t.Error("no fault left anything to the next start: the test tests less than it should")
-	}
-}
-
-// A fault at the N-th system call of a rewind in which files and directories trade places, for every N: all are as they were, or all are restored; where
-// everything goes wrong from there on, after the next start.
-func TestFaultAtEveryCallOfATrade(t *testing.T) {
-	t.Parallel()
-	faultsOfATrade(t, cmp.Or(*every, 43), 0, nil)
-}
-
-// faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published: few sees to that.
-func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, system *calls)) {
-	cells, again, back, anew := 0, 0, 0, 0
-	for name, bad := range badCalls() {
-		t.Run(name, func(t *testing.T) {
-			x := grow(t, nil)
-			system := callsOf(x)
-			old, traded := x.trade()
-			for i := range parked {
-				x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
-				x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
-				traded = x.looks()
-			}
-			if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
-				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
-			}
-			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Call).Undo, (*engine.Call).Redo,
-			}
-			if parked > 0 {
-				few(x, system)
-			}
-			from, to := old, traded
-			history := x.keep()
-			step := stride
-			if bad.lasting && parked > 0 { // each has a new start
-				step *= 3
-			}
-			for n := first(step); ; n += step {
-				history.fault()
-				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
-				call, err := system.fail(n, bad, func() error {
-					return errOf(steps[0](x.call("s"), ctx, engine.RestoreOptions{}))
-				})
-				if call == "" {
-					must(t, err)
-					break
-				}
-				cells++
-				now := bare(x.looks())
-				left := x.halfWay()
-				if left != nil && !bad.lasting {
-					t.Fatalf("call %d (%s): marks are left: %v, %v", n, call, left, err)
-				}
-				if err != nil && !bad.lasting && dirs(x.looks()) != were {
-					t.Fatalf("call %d (%s): %v, and the directories are\n%s\nthey were\n%s", n, call, err, dirs(x.looks()), were)
-				}
-				if bad.lasting && left != nil {
-					if err == nil {
-						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
-					}
-					again++
-					x.reopen()
-					now = bare(x.looks())
-				}
-				switch {
-				case err != nil && now == bare(from):
-					back++
-				case now == bare(to): // done, though something after it went wrong
-					steps[0], steps[1] = steps[1], steps[0]
-					from, to = to, from
-				default:
-					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
-				}
-			}
-			anew += history.back
-		})
-	}
-	t.Logf("%d faults; %d put back, the next start had to mend %d; %d times with the first store",
-		cells, back, again, anew)
-	if cells < 10*len(badCalls()) || again == 0 || back == 0 {
-		t.Error("no fault did what this is about")
-	}
-}
-
-// dirs leaves out all but directories.
-func dirs(looks string) string {
-	var out []string
-	for line := range strings.Lines(looks) {
-		if _, mode, _ := strings.Cut(line, " "); strings.HasPrefix(mode, "d") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
-}
-
-// badCall is what goes wrong with a system call, or from that call on with every one.
-type badCall struct {
-	guardfs.Fault
-	lasting bool
-}
-
-func badCalls() map[string]badCall {
-	return map[string]badCall{
-		"EIO":            {guardfs.Fault{Err: syscall.EIO}, false},
-		"EIO, but did":   {guardfs.Fault{Err: syscall.EIO, After: true}, false},
-		"EIO ever after": {guardfs.Fault{Err: syscall.EIO}, true},
-	}
-}
-
-// calls are the system calls of a tree.
-type calls struct {
-	hook atomic.Pointer[func(op string) *guardfs.Fault]
-	look func() // before each call that ends counts; nil
-}
-
-// callsOf opens the tree anew, under a hand that can make its calls fail.
-func callsOf(x *tree) *calls {
-	c := &calls{}
-	x.fault = func(op string) *guardfs.Fault {
-		if h := c.hook.Load(); h != nil {
-			return (*h)(op)
-		}
-		return nil
-	}
-	x.reopen()
-	return c
-}
-
-// meet runs step while hook sees each call.
-func (c *calls) meet(hook func(op string) *guardfs.Fault, step func() error) error {
-	c.hook.Store(&hook)
-	defer c.hook.Store(nil)
-	return step()
-}
-
-// onceBefore has do be done once, before the first call op.
-func onceBefore(op string, do func()) func(string) *guardfs.Fault {
-	var once atomic.Bool
-	return func(called string) *guardfs.Fault {
-		if called == op && once.CompareAndSwap(false, true) {
-			do()
-		}
-		return nil
-	}
-}
-
-// fail runs step while its n-th call goes wrong. hit is that call, "" when there are not so many.
-func (c *calls) fail(n int64, bad badCall, step func() error) (hit string, err error) {
-	return c.failFor(n, 1, bad, step)
-}
-
-// failFor is fail where so many calls go wrong.
-func (c *calls) failFor(n, many int64, bad badCall, step func() error) (hit string, err error) {
-	var count atomic.Int64
-	var first atomic.Pointer[string]
-	hook := func(op string) *guardfs.Fault {
-		if k := count.Add(1); k >= n && (k < n+many || bad.lasting) {
-			first.CompareAndSwap(nil, &op)
-			return &bad.Fault
-		}
-		return nil
-	}
-	err = c.meet(hook, step)
-	if op := first.Load(); op != nil {
-		hit = *op
-	}
-	return hit, err
 }
 
 // On a disk, the temporary directories of these tests lie apart. An ext4 without a journal looks,

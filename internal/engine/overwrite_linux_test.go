@@ -170,58 +170,6 @@ func TestKilledOverwriting(t *testing.T) {
 	}
 }
 
-// A fault at the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
-// and the next start ends it.
-func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
-	if !testdir.OwnMounts(t) {
-		return
-	}
-	faults := badCalls()
-	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	faults["short"] = badCall{guardfs.Fault{Short: true}, false}
-	before, after := blocks(0, 150_000), blocks(1, 70_001)
-	back, again := 0, 0
-	for name, bad := range faults {
-		x := grow(t, nil)
-		host := x.dir() + "/host"
-		must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
-		must(t, os.WriteFile(host, nil, 0o600))
-		testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-		system := callsOf(x)
-		for n := int64(1); ; n++ {
-			must(t, os.WriteFile(host, []byte(before), 0o600))
-			call, err := system.fail(n, bad, func() error { return x.does(overwrites("f")) })
-			if call == "" {
-				must(t, err)
-				break
-			}
-			if bad.Short && call != "write" { // it is no error of any other call
-				continue
-			}
-			open := x.halfWay() != nil
-			if open {
-				again++
-				if !engine.HalfMade.In(err) {
-					t.Fatalf("%s, call %d (%s): it is open, and the answer is %v", name, n, call, err)
-				}
-				x.reopen()
-			}
-			now := x.reading("f")
-			if err != nil && now == before {
-				back++
-			}
-			if x.halfWay() != nil || now != before && now != after || !open && (err == nil) != (now == after) {
-				t.Fatalf("%s, call %d (%s): %v, and it is before: %v, after: %v", name, n, call, err, now == before, now == after)
-			}
-		}
-		must(t, x.Close())
-	}
-	t.Logf("%d times back, %d times ended by the next start", back, again)
-	if back == 0 || again == 0 {
-		t.Error("no fault did what this is about")
-	}
-}
-
 // A file in a directory that is closed to this process, or of somebody else in a sticky one, is written in place: it stays the same object
 // with its owner and mode, and comes back by undo. One with another name is not, since that may lie anywhere.
 func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
@@ -300,4 +248,28 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 	if page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{AllSessions: true}); err != nil || len(page.Checkpoints) == 0 {
 		t.Errorf("%v, %v", page, err)
 	}
+}
+
+// A fault at the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
+// and the next start ends it.
+func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	before, after := blocks(0, 150_000), blocks(1, 70_001)
+	f := faults{kinds: withFull(true), stride: 1, inOne: true, open: true, run: overwrites("f"),
+		grow: func(t *testing.T) *tree {
+			x := grow(t, nil)
+			must(x.t, errors.Join(os.WriteFile(x.dir()+"/after", []byte(after), 0o600), os.WriteFile(x.dir()+"/host", nil, 0o600)))
+			testdir.Mount(t, x.dir()+"/host", x.ws+"/f", unix.MS_BIND)
+			return x
+		},
+		lay:   func(x *tree) { must(x.t, os.WriteFile(x.dir()+"/host", []byte(before), 0o600)) },
+		looks: func(x *tree) string { return x.reading("f") },
+		also: func(x *tree, f fault) {
+			if f.left && !engine.HalfMade.In(f.err) {
+				x.t.Fatalf("it is open, and the answer is %s", f.what)
+			}
+		}}
+	f.play(t)
 }

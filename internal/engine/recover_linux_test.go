@@ -545,7 +545,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 	names := []string{"n1", "n2", "sub/n3", "sub/n4"}
 	told := 0
 	stride := cmp.Or(*every, 23)
-	for n := first(stride); ; n += stride {
+	for n := first(t, stride); ; n += stride {
 		x := grow(t, nil)
 		system := callsOf(x)
 		x.write("kept", "old")

@@ -790,7 +790,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			}
 			was, back := look(), 0
 			stride := cmp.Or(*every, 13)
-			for n := first(stride); ; n += stride {
+			for n := first(t, stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
 					return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
 				})

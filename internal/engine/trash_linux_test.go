@@ -3,13 +3,13 @@
 package engine_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,83 +191,6 @@ func TestParkedExpires(t *testing.T) {
 	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err == nil {
 		t.Error("it came back from nowhere")
 	}
-}
-
-// A fault at the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
-// and the trash says which; where everything goes wrong from the N-th call on, after the next start.
-func TestFaultAtEveryCallOfAParking(t *testing.T) {
-	t.Parallel()
-	cells, again := 0, 0
-	for name, bad := range badCalls() {
-		t.Run(name, func(t *testing.T) {
-			x := grow(t, small)
-			system := callsOf(x)
-			x.write("t/big.bin", strings.Repeat("b", 101))
-			x.write("t/sub/b.txt", "b\n")
-			x.write("u.txt", "u\n")
-			present := bare(x.looks())
-			steps := []func() error{
-				func() error {
-					return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
-				},
-				func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) },
-			}
-			must(t, errors.Join(steps[0](), steps[1]()))
-			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
-			here := func(what string) bool {
-				t.Helper()
-				now := bare(x.looks())
-				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-				must(t, err)
-				var files []string
-				all, _ := x.trashed()
-				for _, f := range all {
-					if !guardfs.Temporary(filepath.Base(f)) {
-						files = append(files, f)
-					}
-				}
-				switch {
-				case now == present && len(files) == 0 && len(page.Entries) == 0:
-					return true
-				case len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0] && !strings.Contains(now, "/t/"):
-					if b, err := os.ReadFile(files[0] + "/sub/b.txt"); err != nil || string(b) != "b\n" {
-						t.Fatalf("%s: %s %v", what, b, err)
-					}
-					return false
-				}
-				t.Fatalf("%s: in the tree\n%s\nin the trash %v, listed %+v", what, now, files, page.Entries)
-				return false
-			}
-			for step := range 2 {
-				stride := cmp.Or(*every, 5)
-				for n := first(stride); ; n += stride {
-					if there := here("before"); there != (step == 0) { // it went through in spite of the fault
-						if err := steps[1-step](); err != nil {
-							t.Fatalf("going back: %v", err)
-						}
-					}
-					call, err := system.fail(n, bad, steps[step])
-					if call == "" {
-						must(t, err)
-						break
-					}
-					cells++
-					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
-					if left := x.halfWay(); left != nil {
-						again++
-						x.reopen()
-					}
-					if left := x.halfWay(); left != nil {
-						t.Fatalf("%s: marks are left", what)
-					}
-					if there := here(what); err == nil && there == (step == 0) {
-						t.Fatalf("%s: said to be done", what)
-					}
-				}
-			}
-		})
-	}
-	t.Logf("%d faults; the next start had to mend %d", cells, again)
 }
 
 // Before a tree moves the catalog says durably that it is on its way, so that whoever comes after a crash looks where it is; what says that it lies
@@ -564,12 +487,15 @@ func TestBackAlready(t *testing.T) {
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedTrade(t *testing.T) {
 	const parked = 12
-	faultsOfATrade(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
-		openFiles(t, true, 78)
-		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
-			t.Fatalf("only %d were parked", closed)
+	faultsOfATrade(t, 61, func(x *tree) {
+		for i := range parked {
+			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
+			x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
 		}
-		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+		must(x.t, x.does(rewinds))
+		if closed := x.closedDuring(78, undoes); closed < parked {
+			x.t.Fatalf("only %d were parked", closed)
+		}
 	})
 }
 
@@ -607,26 +533,6 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 		}
 		x.settled()
 	}
-}
-
-// closedDuring is how many files with a temporary name were there at the same time while step ran.
-func (x *tree) closedDuring(system *calls, step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)) int {
-	x.t.Helper()
-	most := 0
-	var mu sync.Mutex
-	look := func(op string) *guardfs.Fault {
-		if op == "link" || op == "rename" {
-			mu.Lock()
-			defer mu.Unlock()
-			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
-			most = max(most, len(names))
-		}
-		return nil
-	}
-	system.hook.Store(&look)
-	defer system.hook.Store(nil)
-	must(x.t, errOf(step(x.call("s"), ctx, engine.RestoreOptions{})))
-	return most
 }
 
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed: it is deleted and moved one by one, as one
@@ -694,4 +600,53 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		}
 		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	}
+}
+
+// A fault at the N-th system call of a deletion, and of its undo: the tree is whole, at one of its two places, and the trash says which.
+func TestFaultAtEveryCallOfAParking(t *testing.T) {
+	t.Parallel()
+	f := faults{stride: 5, late: true, run: deletes("t"), back: undoes,
+		grow: func(t *testing.T) *tree { return grow(t, small) },
+		lay: func(x *tree) {
+			x.write("t/big.bin", strings.Repeat("b", 101))
+			x.write("t/sub/b.txt", "b\n")
+			x.write("u.txt", "u\n")
+		},
+		looks: func(x *tree) string {
+			page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
+			must(x.t, err)
+			files, _ := x.trashed()
+			files = slices.DeleteFunc(files, func(f string) bool { return guardfs.Temporary(filepath.Base(f)) })
+			in := ""
+			if len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0] {
+				b, err := os.ReadFile(files[0] + "/sub/b.txt")
+				in = fmt.Sprint(string(b), err)
+			} else if len(files)+len(page.Entries) > 0 {
+				in = fmt.Sprintf("the trash has %v and lists %+v", files, page.Entries)
+			}
+			return bare(x.looks()) + in
+		}}
+	f.play(t)
+}
+
+// closedDuring carries an act out with so many open files more, and says how many files with a temporary name were there at the same time.
+func (x *tree) closedDuring(files int, step act) int {
+	x.t.Helper()
+	most, was := 0, x.fault
+	var mu sync.Mutex
+	x.fault = func(op string) *guardfs.Fault {
+		if op == "link" || op == "rename" {
+			mu.Lock()
+			defer mu.Unlock()
+			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
+			most = max(most, len(names))
+		}
+		return nil
+	}
+	x.reopen()
+	openFiles(x.t, true, files)
+	must(x.t, x.does(step))
+	x.fault = was
+	x.reopen()
+	return most
 }

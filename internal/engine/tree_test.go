@@ -214,18 +214,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
-func bare(looks string) string {
-	var out []string
-	for line := range strings.Lines(looks) {
-		name, mode, _ := strings.Cut(line, " ")
-		if mode != "" && !strings.HasPrefix(mode, "d") && !strings.Contains(name, "/.moltis-") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
-}
-
 // becomes is a change that gives each file the content.
 func (x *tree) becomes(content string, names ...string) engine.Files {
 	m := engine.Files{Parents: true, Next: holding(content)}
@@ -472,4 +460,26 @@ func deletes(name string) act {
 	return func(ctx context.Context, c *engine.Call, ws string) error {
 		return errOf(c.Delete(ctx, ws+"/"+name, engine.DeleteOptions{Recursive: true}))
 	}
+}
+
+// filtered are the lines of looks that keep wants.
+func filtered(looks string, keep func(name, mode string) bool) (out string) {
+	for line := range strings.Lines(looks) {
+		if name, mode, _ := strings.Cut(line, " "); keep(name, mode) {
+			out += line
+		}
+	}
+	return out
+}
+
+// bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
+func bare(looks string) string {
+	return filtered(looks, func(name, mode string) bool {
+		return mode != "" && !strings.HasPrefix(mode, "d") && !strings.Contains(name, "/.moltis-")
+	})
+}
+
+// dirs leaves out all but directories.
+func dirs(looks string) string {
+	return filtered(looks, func(_, mode string) bool { return strings.HasPrefix(mode, "d") })
 }
