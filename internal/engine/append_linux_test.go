@@ -61,7 +61,7 @@ func TestAppendUnderAWriter(t *testing.T) {
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 			x.has("large", large+"daemon 1\n")
 		}
 	})
@@ -80,20 +80,14 @@ func TestCutUnderAWriter(t *testing.T) {
 			must(t, os.RemoveAll(path))
 			x.write("large", large)
 			must(t, x.append(mine))
-			count := int64(0)
 			var daemon *os.File
-			hook := func(string) *guardfs.Fault {
-				if count++; count != n/2 {
-					return nil
-				}
+			met, err := system.beside(n/2, func() {
 				if daemon, _ = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); daemon != nil && n%2 == 0 {
 					_, err := daemon.WriteString("theirs\n")
 					must(t, errors.Join(err, daemon.Close()))
 				}
-				return nil
-			}
-			err := system.meet(hook, func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) })
-			if count < n/2 {
+			}, func() error { return x.does(undoes) })
+			if !met {
 				must(t, err)
 				break
 			}
@@ -266,15 +260,8 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
 				x.write("d/large", large)
 				x.write("victim", large)
-				count := int64(0)
-				hook := func(string) *guardfs.Fault {
-					if count++; count == n {
-						must(t, swap(x, path))
-					}
-					return nil
-				}
-				err := system.meet(hook, func() error { return errOf(x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})) })
-				if count < n {
+				met, err := system.beside(n, func() { must(t, swap(x, path)) }, func() error { return x.does(appends("d/large", "mine\n")) })
+				if !met {
 					break
 				}
 				for _, victim := range []string{x.data + "/victim", x.ws + "/victim"} {

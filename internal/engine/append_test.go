@@ -196,7 +196,7 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	must(t, x.append("one\n"))
 	theirs := "A" + large[1:]
 	x.write("large", theirs+"one\n")
-	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	must(t, x.does(undoes))
 	x.has("large", theirs)
 }
 
@@ -209,8 +209,7 @@ func TestAppendIsMadeAgainAlone(t *testing.T) {
 	c := x.turn("s", "t")
 	_, err := c.Append(ctx, path, []byte("one\n"), engine.Rules{})
 	must(t, err)
-	_, _, err = c.Write(ctx, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})
-	must(t, err)
+	must(t, lastOf(c.Write(ctx, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})))
 	done, err := x.call("s").Restore(ctx, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
 	must(t, err)
 	x.has("large", large)
@@ -237,11 +236,9 @@ func TestAppendThenEdit(t *testing.T) {
 		c.BeginTurn(ctx)
 		_, err := c.Append(ctx, x.ws+"/large", []byte("one\n"), engine.Rules{})
 		must(t, err)
-		_, err = c.ChangeFiles(ctx, x.becomes("edited\n"+big+"one\n", "large"))
-		must(t, err)
+		must(t, errOf(c.ChangeFiles(ctx, x.becomes("edited\n"+big+"one\n", "large"))))
 		if back == "rewind" {
-			_, err = c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})
-			must(t, err)
+			must(t, errOf(c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})))
 			x.has("large", big)
 			continue
 		}

@@ -550,7 +550,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{})))
 		},
 			func(x *tree, d string) error {
-				return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
+				return x.does(undoes)
 			},
 			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
 		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
@@ -573,16 +573,9 @@ func TestTheSameMadeByOthers(t *testing.T) {
 					if c.before != nil {
 						c.before(x, d)
 					}
-					var calls atomic.Int64
 					var theirs os.FileInfo
-					hook := func(string) *guardfs.Fault {
-						if calls.Add(1) == n {
-							theirs = c.other(x, d)
-						}
-						return nil
-					}
-					err := system.meet(hook, func() error { return c.step(x, d) })
-					if calls.Load() < n {
+					met, err := system.beside(n, func() { theirs = c.other(x, d) }, func() error { return c.step(x, d) })
+					if !met {
 						break
 					}
 					if err == nil {

@@ -343,9 +343,8 @@ func TestKept(t *testing.T) {
 	temp, err := place.Temp(filepath.Base(theirs))
 	must(t, err)
 	defer temp.Close()
-	if _, err := temp.Preserve(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = temp.Preserve()
+	must(t, err)
 	for _, remove := range []bool{false, true, false} {
 		kept, err := Kept(t.Context(), dir, Location{}, remove)
 		must(t, err)

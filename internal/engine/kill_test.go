@@ -640,26 +640,6 @@ func (c *calls) ends(n int64, run func() error) (met bool, err error) {
 	return over.Load(), err
 }
 
-// objects is the tree by the identity of each object, contents included.
-func (x *tree) objects() string {
-	x.t.Helper()
-	var out strings.Builder
-	must(x.t, filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
-		var st syscall.Stat_t
-		if err == nil {
-			err = syscall.Lstat(p, &st)
-		}
-		fmt.Fprintf(&out, "%s %d %o %d ", p[len(x.ws):], st.Ino, st.Mode, st.Size)
-		if d.Type().IsRegular() {
-			b, _ := os.ReadFile(p)
-			out.Write(b)
-		}
-		out.WriteString("\n")
-		return err
-	}))
-	return out.String()
-}
-
 // On a disk, the temporary directories of these tests lie apart. An ext4 without a journal looks,
 // for each new inode, at all that were deleted in the last minute in the same group of the disk.
 // These tests delete thousands of files: half of their system time was that, and the tests of other
@@ -868,4 +848,24 @@ var passages = map[string]struct {
 	"a tree moves":                {[]string{"d/b/c", "e", "d/a"}, moves("d", "x/y/d")},
 	"a file moves over another":   {[]string{"e", "d/f"}, moves("d/f", "e")},
 	"a tree goes":                 {[]string{"d/b/c", "e", "d/a", "d/b/e"}, deletes("d")},
+}
+
+// objects is the tree by the identity of each object, contents included where they are not large.
+func (x *tree) objects() string {
+	x.t.Helper()
+	var out strings.Builder
+	must(x.t, filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err == nil {
+			err = syscall.Lstat(p, &st)
+		}
+		fmt.Fprintf(&out, "%s %d %o %d ", p[len(x.ws):], st.Ino, st.Mode, st.Size)
+		if d.Type().IsRegular() && st.Size < 1<<20 {
+			b, _ := os.ReadFile(p)
+			fmt.Fprintf(&out, "%q", b)
+		}
+		out.WriteString("\n")
+		return err
+	}))
+	return out.String()
 }

@@ -115,14 +115,7 @@ func TestMove(t *testing.T) {
 			if strings.Contains(moved, "/.moltis-") {
 				t.Errorf("%s: something is left:\n%s", name, moved)
 			}
-			for _, step := range []struct {
-				run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
-				want string
-			}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, moved}, {(*engine.Call).Undo, was}} {
-				if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
-					t.Fatalf("%s: %v\n%s\nshould be\n%s", name, err, x.looks(), step.want)
-				}
-			}
+			x.backAndForth(name, was)
 		}
 	}
 }
@@ -232,8 +225,7 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 			return errOf(moves(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
 		}
 		write := func(name string) error {
-			_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"})
-			return err
+			return lastOf(x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"}))
 		}
 		if err := move("f", "g"); code(err) != engine.CodeMustRead {
 			t.Errorf("never read: %v", err)
@@ -401,7 +393,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("the mode of what was there is lost: %v %v", i.Mode(), err)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 	x.same("undone", was)
 }
@@ -438,7 +430,7 @@ func TestCopyTree(t *testing.T) {
 		if got, want := sub(now, strings.TrimPrefix(filepath.Clean("/"+to), "")), sub(was, "/d"); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", to, got, want)
 		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
+		if err := x.does(undoes); err != nil || x.looks() != was {
 			t.Fatalf("%s undone: %v\n%s", to, err, x.looks())
 		}
 	}

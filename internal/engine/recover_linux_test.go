@@ -462,7 +462,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	must(t, x.does(undoes))
 	x.has("b", "old")
 }
 
@@ -554,16 +554,9 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 			x.puts("t", "new/"+name, name)
 		}
 		x.puts("t", "kept", "new")
-		var count atomic.Int64
 		moved := false
-		hook := func(string) *guardfs.Fault {
-			if count.Add(1) == n {
-				moved = os.Rename(x.ws+"/new", x.ws+"/moved") == nil
-			}
-			return nil
-		}
-		err := system.meet(hook, func() error { return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})) })
-		if count.Load() < n {
+		met, err := system.beside(n, func() { moved = os.Rename(x.ws+"/new", x.ws+"/moved") == nil }, func() error { return x.does(rewinds) })
+		if !met {
 			break
 		}
 		there := func(dir, name string) bool {
@@ -711,7 +704,7 @@ func TestOthersTookBack(t *testing.T) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	must(t, errOf(x.call("u").Undo(ctx, engine.RestoreOptions{})))
-	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	must(t, x.does(undoes))
 	x.has("f", "0\n")
 }
 
@@ -790,7 +783,7 @@ func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 		t.Fatalf("a new file has %v", mode)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
 		t.Errorf("it came back with %v %q", mode, attr)

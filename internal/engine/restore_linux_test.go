@@ -89,7 +89,7 @@ func TestDirsOfARestore(t *testing.T) {
 		x.puts("t", "c/d/x", "x\n")
 		x.puts("t", "c/y", "y\n")
 		for range 2 {
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 		}
 		done, err := x.call("s").Redo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || x.dirsOf(done) != "made [/c /c/d] removed [] kept [] skipped 0" {
@@ -198,9 +198,9 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 		t.Fatalf("it was made as %v", mode)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 		x.has("f", "-")
-		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(redoes))
 		x.has("f", "f\n")
 	}
 
@@ -553,7 +553,7 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v (%v)", c.name, name, i.Mode(), want, err)
 				}
 			}
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 			x.has("d", "-")
 		}
 	}
@@ -578,14 +578,7 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 		if len(done.Skipped)+len(done.Kept) > 0 || done.Done.Skipped != "" {
 			t.Errorf("%q: skipped %v, kept %v, %s", how, done.Skipped, done.Kept, done.Done.Skipped)
 		}
-		for range 2 {
-			if _, err := x.call("s").Undo(ctx, o); err != nil || bare(x.looks()) != bare(traded) {
-				t.Fatalf("%q, undone: %v\n%s\nwant\n%s", how, err, x.looks(), traded)
-			}
-			if _, err := x.call("s").Redo(ctx, o); err != nil || x.looks() != old {
-				t.Fatalf("%q, redone: %v\n%s\nwant\n%s", how, err, x.looks(), old)
-			}
-		}
+		x.backAndForth(how, traded)
 	}
 }
 
@@ -616,7 +609,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
 	kinds("did", false, did...)
 	kinds("now", true, did...)
-	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
+	must(t, x.does(rewinds))
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
 	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
@@ -626,7 +619,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
 	x.trade()
-	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
+	must(t, x.does(rewinds))
 	x.write("file", "theirs\n")
 	c := x.turn("s", "t2")
 	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
@@ -792,7 +785,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 			stride := cmp.Or(*every, 13)
 			for n := first(t, stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
-					return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
+					return x.does(rewinds)
 				})
 				if bad.lasting {
 					x.reopen()
@@ -823,24 +816,21 @@ func TestDeleteWhileALinkIsSwappedIn(t *testing.T) {
 	for _, path := range []string{"d/f", "d/l", "d"} {
 		x := grow(t, nil)
 		system := callsOf(x)
-		for n := 1; ; n++ {
+		for n := int64(1); ; n++ {
 			must(t, os.RemoveAll(x.ws+"/d"))
 			x.write("d/f", "old\n")
 			must(t, os.Symlink("f", x.ws+"/d/l"))
-			count := 0
-			hook := func(string) *guardfs.Fault {
-				if count++; count == n {
-					err := unix.Renameat2(unix.AT_FDCWD, x.ws+"/d/f", unix.AT_FDCWD, x.ws+"/d/l", unix.RENAME_EXCHANGE)
-					if err != nil && !errors.Is(err, os.ErrNotExist) {
-						t.Error(err)
-					}
+			var done *engine.Done
+			met, err := system.beside(n, func() {
+				err := unix.Renameat2(unix.AT_FDCWD, x.ws+"/d/f", unix.AT_FDCWD, x.ws+"/d/l", unix.RENAME_EXCHANGE)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Error(err)
 				}
-				return nil
-			}
-			system.hook.Store(&hook)
-			done, err := x.call("s").Delete(ctx, x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
-			system.hook.Store(nil)
-			if count < n {
+			}, func() (err error) {
+				done, err = x.call("s").Delete(ctx, x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
+				return err
+			})
+			if !met {
 				must(t, err)
 				break
 			}
@@ -1129,7 +1119,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
-	must(t, errOf(x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{})))
+	must(t, x.does(deletes("g")))
 	if _, err := x.restore(mine, ""); err != nil {
 		t.Errorf("and after it went to the trash: %v", err)
 	}

@@ -12,10 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"moltisfs/checkpoint"
@@ -25,84 +23,18 @@ import (
 	"moltisfs/internal/testdir"
 )
 
-// A file and a tree that the store can't hold go to the trash by one rename and come back as the same objects, times and all; undo and redo know
-// them too.
-func TestParked(t *testing.T) {
-	x := grow(t, small)
-	big := strings.Repeat("b", 101)
-	x.write("big.bin", big)
-	x.write("t/big.bin", big)
-	x.write("t/sub/b.txt", "b\n")
-	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("b.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/sub", 0o700)} {
-		must(t, err)
-	}
-	old := time.Unix(1e9, 5)
-	must(t, os.Chtimes(x.ws+"/t/sub/b.txt", old, old))
-	before := x.looks()
-	same := func() {
-		t.Helper()
-		x.same("came back as", before)
-		if i, err := os.Stat(x.ws + "/t/sub/b.txt"); err != nil || !i.ModTime().Equal(old) {
-			t.Errorf("its time is %v %v", i.ModTime(), err)
-		}
-	}
-	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
-		object := inode(t, path)
-		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: true})
-		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
-			t.Fatalf("%s: %+v %v", path, done, err)
-		}
-		e := done.Trashed[0]
-		files, info := x.trashed()
-		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inode(t, files[0]) != object {
-			t.Fatalf("%s: %+v, in the trash %v %v", path, e, files, info)
-		}
-		if i, err := os.Stat(filepath.Dir(filepath.Dir(files[0]))); err != nil || i.Mode().Perm() != 0o700 {
-			t.Errorf("the trash is open to others: %v %v", i.Mode(), err)
-		}
-		card, err := os.ReadFile(info[0])
-		if err != nil || !strings.Contains(string(card), "Path="+path+"\n") || !strings.Contains(string(card), string(e.ID)) {
-			t.Errorf("the sidecar: %s %v", card, err)
-		}
-		page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
-			t.Fatalf("listed %+v %v", page, err)
-		}
-		must(t, errOf(x.call("another session").Untrash(ctx, e.ID, false)))
-		same()
-		if files, info := x.trashed(); files != nil || info != nil || inode(t, path) != object {
-			t.Errorf("left in the trash: %v %v", files, info)
-		}
-		if _, err := x.call("s").Untrash(ctx, e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
-			t.Errorf("it came back twice: %v", err)
-		}
-	}
-	for range 2 { // the history knows it too, again and again
-		c := x.call("z")
-		must(t, errOf(c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
-		for range 2 {
-			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-			same()
-			must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
-			x.has("t", "-")
-		}
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		same()
-	}
-	if files, info := x.trashed(); files != nil || info != nil {
-		t.Errorf("left in the trash: %v %v", files, info)
-	}
-}
-
-// A file in the way stays, nothing moves from or to a denied path, and a tree is taken back with its changes, step by step.
+// A directory that holds something does not go unasked, a file in the way stays, nothing moves from or to a denied path, and a tree is taken back with its
+// changes, step by step.
 func TestParkedRefusals(t *testing.T) {
 	x := grow(t, small)
 	big := x.write("t/big.bin", strings.Repeat("b", 101))
 	a := x.write("t/a.txt", "a\n")
 	c := x.turn("s", "one")
-	edit := engine.Files{Paths: []string{a}, Next: holding("new\n")}
 	old := x.looks()
-	must(t, errOf(c.ChangeFiles(ctx, edit)))
+	must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{a}, Next: holding("new\n")})))
+	if _, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{}); !engine.NotEmpty.In(err) {
+		t.Errorf("a directory that holds something: %v", err)
+	}
 	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 	must(t, err)
 	c.Turn = "two" // what is in the trash was not changed from outside
@@ -188,7 +120,7 @@ func TestParkedExpires(t *testing.T) {
 		t.Error("it followed a link")
 	}
 	x.open()
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err == nil {
+	if err := x.does(undoes); err == nil {
 		t.Error("it came back from nowhere")
 	}
 }
@@ -207,9 +139,9 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 		gone string // what the move takes away
 	}{
 		{func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
+			return x.does(deletes("t"))
 		}, x.ws + "/t"},
-		{func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) }, x.data + "/.moltis-trash-*/files/*"},
+		{func() error { return x.does(undoes) }, x.data + "/.moltis-trash-*/files/*"},
 	} {
 		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
 		hook := func(string) *guardfs.Fault {
@@ -274,7 +206,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 	if kept {
 		x.put("z", dir+"/kept", "k\n")
 	}
-	must(x.t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	must(x.t, x.does(undoes))
 	x.has(dir+"/f", "-")
 }
 
@@ -315,9 +247,9 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			}
 			x.isBack("redone", "big")
 			for range 2 { // the history has it once
-				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(undoes))
 				x.has("big/f", "-")
-				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(redoes))
 				x.isBack("and again", "big")
 			}
 		}
@@ -332,24 +264,17 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	refused, reached := 0, int64(0)
 	for n := int64(1); ; n++ {
 		x.parkedNew("big", false)
-		var calls atomic.Int64
-		hook := func(string) *guardfs.Fault {
-			if calls.Add(1) == n {
-				_ = os.Mkdir(x.ws+"/big", 0o755)
-			}
-			return nil
-		}
-		err := system.meet(hook, func() error { return errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})) })
+		met, err := system.beside(n, func() { _ = os.Mkdir(x.ws+"/big", 0o755) }, func() error { return x.does(redoes) })
 		if err != nil {
 			refused++
 			x.has("big/f", "-")
-			if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
+			if err := x.does(redoes); err != nil {
 				t.Fatalf("before call %d, the next time: %v", n, err)
 			}
 		}
 		x.isBack("redone", "big")
 		must(t, os.RemoveAll(x.ws+"/big"))
-		if reached = n; calls.Load() < n {
+		if reached = n; !met {
 			break
 		}
 	}
@@ -454,9 +379,9 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				t.Fatalf("%s for %s, forced: %v", what, of, err)
 			}
 			for range 2 {
-				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(undoes))
 				untouched("undone")
-				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(redoes))
 				if _, err := os.Lstat(place); err == nil {
 					t.Fatalf("%s for %s stays", what, of)
 				}
@@ -479,7 +404,7 @@ func TestBackAlready(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 	x.has("d", "-")
 }
@@ -576,10 +501,10 @@ func TestTreesOfALowerLayer(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"delete": func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
+			return x.does(deletes("d"))
 		},
 		"delete an empty one": func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{}))
+			return x.does(deletes("hollow"))
 		},
 		"move": func() error {
 			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"}))
@@ -592,13 +517,13 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		if strings.Contains(now, "/d d") != (name == "delete an empty one") || strings.Contains(now, "/e/sub/deep/c ") != (name == "move") {
 			t.Errorf("%s: %s", name, now)
 		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || looks() != was {
+		if err := x.does(undoes); err != nil || looks() != was {
 			t.Fatalf("%s, undone: %v\n%s\nwas\n%s", name, err, looks(), was)
 		}
-		if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || looks() != now {
+		if err := x.does(redoes); err != nil || looks() != now {
 			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
 		}
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 }
 

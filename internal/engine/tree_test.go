@@ -483,3 +483,43 @@ func bare(looks string) string {
 func dirs(looks string) string {
 	return filtered(looks, func(_, mode string) bool { return strings.HasPrefix(mode, "d") })
 }
+
+// backAndForth undoes, redoes and undoes the last change: the tree is as it was, as it is, and as it was.
+func (x *tree) backAndForth(what, was string) {
+	x.t.Helper()
+	is := x.looks()
+	for i, step := range []act{undoes, redoes, undoes} {
+		want := []string{was, is, was}[i]
+		if err := x.does(step); err != nil || x.looks() != want {
+			x.t.Fatalf("%s: %v\n%.2000s\nshould be\n%.2000s", what, err, x.looks(), want)
+		}
+	}
+}
+
+// lastOf is errOf of three results.
+func lastOf[A, B any](_ A, _ B, err error) error { return err }
+
+// becomes makes this of a file or link.
+func becomes(name string, after engine.After) act {
+	return func(ctx context.Context, c *engine.Call, ws string) error {
+		path := ws + "/" + name
+		return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Links: map[string]bool{path: true}, Next: func(ts []*engine.Target) error {
+			ts[0].After = after
+			return nil
+		}}))
+	}
+}
+
+// untrashes brings back what was deleted last.
+func untrashes(ctx context.Context, c *engine.Call, _ string) error {
+	page, err := c.Trash(ctx, checkpoint.TrashFilter{})
+	if err != nil || len(page.Entries) == 0 {
+		return errors.Join(err, errors.New("nothing is in the trash"))
+	}
+	return errOf(c.Untrash(ctx, page.Entries[0].ID, false))
+}
+
+// own leaves out the names that are ours.
+func own(looks string) string {
+	return filtered(looks, func(name, _ string) bool { return !strings.Contains(name, "/.moltis-") })
+}

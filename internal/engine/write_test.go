@@ -43,9 +43,8 @@ func TestCreate(t *testing.T) {
 	if _, err := x.call("s").Create(ctx, path, nil, engine.Rules{}); !engine.Conflicts.In(err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
-		t.Errorf("undone: %v\n%s", err, x.looks())
-	}
+	must(t, x.does(undoes))
+	x.same("undone", was)
 }
 
 func TestAppend(t *testing.T) {
@@ -73,12 +72,10 @@ func TestGuards(t *testing.T) {
 	path := x.write("f", "a\nb\nc\nd\n")
 	no := func(*engine.Target, error) error { return nil }
 	write := func(text string, meant bool) error {
-		_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}})
-		return err
+		return lastOf(x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}}))
 	}
 	change := func(was, is string) error {
-		_, _, err := x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no})
-		return err
+		return lastOf(x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no}))
 	}
 	for what, err := range map[string]error{
 		"emptied":          write("\n", false),
@@ -288,8 +285,7 @@ func (a *asked) checkAsked(t *testing.T, e *engine.Engine, path string, want boo
 	t.Helper()
 	a.code = nil
 	err := through(e, func(ctx context.Context, call *engine.Call) error {
-		_, _, err := call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-		return err
+		return lastOf(call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}}))
 	})
 	if (code(err) == engine.CodeApprovalDenied) != want || (len(a.code) == 1) != want {
 		t.Errorf("%s: asked about %v, want %v: %v", path, a.code, want, err)
