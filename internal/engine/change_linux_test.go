@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -149,9 +148,7 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 			call := x.turn("s", "t1")
 			all := func(want string) {
 				t.Helper()
-				for _, name := range names {
-					x.has(name, want)
-				}
+				x.haveAll(want, names...)
 				x.unlittered()
 			}
 			must(t, errOf(call.ChangeFiles(ctx, x.becomes("new\n", names...))))
@@ -169,153 +166,6 @@ func TestThousandsWithinOpenFiles(t *testing.T) {
 			all("old\n")
 		})
 	}
-}
-
-// A change half of which is made when something comes in its way is put back as a whole, also where its new files were closed meanwhile, and none of these stays.
-func TestParkedChangeFails(t *testing.T) {
-	x := grow(t, nil)
-	var names []string
-	for i := range 200 {
-		names = append(names, fmt.Sprintf("d/f%d", i))
-		if i%2 == 0 {
-			x.write(names[i], "old\n")
-		}
-	}
-	x.write("d/other", "theirs\n")
-	var links atomic.Int64 // from several goroutines
-	parked := 0
-	x.Close()
-	x.fault = func(op string) *guardfs.Fault {
-		if op != "rename" && op != "link" {
-			return nil
-		}
-		if links.Add(1) != 300 { // 200 of them name the closed ones
-			return nil
-		}
-		entries, err := os.ReadDir(x.ws + "/d")
-		if err != nil {
-			t.Error(err)
-		}
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), ".moltis-") {
-				parked++
-			}
-		}
-		if err := os.WriteFile(x.ws+"/d/f199", []byte("theirs\n"), 0o600); err != nil {
-			t.Error(err)
-		}
-		return nil
-	}
-	x.open()
-	openFiles(t, true, 150)
-	err := errOf(x.call("s").ChangeFiles(ctx, x.becomes("new\n", names...)))
-	if _, ok := errors.AsType[*guardfs.ConflictError](err); !ok || parked < 50 {
-		t.Fatalf("somebody else made one of them, and %d were parked: %v", parked, err)
-	}
-	for i, name := range names[:199] {
-		x.has(name, map[bool]string{true: "old\n", false: "-"}[i%2 == 0])
-	}
-	x.has("d/f199", "theirs\n")
-	x.unlittered()
-}
-
-// A start that takes back a change which was cut off sweeps what that has left under temporary names, and not the new contents that another change, which is
-// under way, has closed in the same directory, also where both are of the same content.
-func TestParkedIsNotSweptByOthers(t *testing.T) {
-	for try := range 12 {
-		done := false
-		t.Run(fmt.Sprint(try), func(t *testing.T) { done = parkedAndSwept(t) }) // its end lifts the limit on open files
-		if done || t.Failed() {
-			return
-		}
-	}
-	t.Error("no start took back what was cut off")
-}
-
-// parkedAndSwept is false where two of the paths share a lock by chance, so that the other process had
-// to wait for us. Other inode numbers have other locks.
-func parkedAndSwept(t *testing.T) bool {
-	x := grow(t, nil)
-	var names, others []string
-	for i := range 32 {
-		name := fmt.Sprintf("d/f%d", i)
-		x.write(name, "old\n")
-		if names = append(names, name); i >= 30 {
-			names, others = names[:30], append(others, name)
-		}
-	}
-	for session, of := range map[string][]string{"s": names, "sx": others} {
-		who := x.call(session)
-		who.Turn = "t"
-		who.BeginTurn(ctx)
-		must(t, errOf(who.ChangeFiles(ctx, x.becomes("new\n", of...))))
-	}
-	renames := 0
-	cut := func(op string) *guardfs.Fault { // after the first file nothing works any more
-		if op == "rename" {
-			renames++
-		}
-		if renames > 1 {
-			return &guardfs.Fault{Err: syscall.EIO}
-		}
-		return nil
-	}
-	litter := func() int {
-		names, _ := filepath.Glob(x.ws + "/d/.moltis-*")
-		return len(names)
-	}
-	parked, cutOff, after, locked := 0, 0, 0, false
-	meanwhile := func() {
-		parked = litter()
-		for _, fault := range []func(string) *guardfs.Fault{cut, nil} {
-			other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: fault})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			other.SetLockWait(100 * time.Millisecond) // it never comes
-			if fault != nil {
-				_, err := other.Begin(x.call("sx")).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-				if err == nil {
-					t.Error("it was to be cut off")
-				}
-				_, locked = errors.AsType[*guardfs.LockedError](err)
-				cutOff = litter()
-			}
-			other.Close()
-		}
-		after = litter()
-		for _, name := range others {
-			now, err := os.ReadFile(x.ws + "/" + name)
-			must(t, err)
-			locked = locked || string(now) != "new\n"
-		}
-	}
-	var once sync.Once
-	system := callsOf(x)
-	start := func(op string) *guardfs.Fault {
-		if op == "rename" {
-			once.Do(meanwhile)
-		}
-		return nil
-	}
-	system.hook.Store(&start)
-	defer system.hook.Store(nil)
-	openFiles(t, true, 64)
-	if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-		t.Errorf("%d were parked, %d after the start of another: %v", parked, after, err)
-	}
-	if locked {
-		return false
-	}
-	if parked < len(names) || cutOff <= parked || after != parked {
-		t.Errorf("%d were parked, with what was cut off %d, and after the start of another %d", parked, cutOff, after)
-	}
-	for i, name := range append(names, others...) {
-		x.has(name, map[bool]string{true: "old\n", false: "new\n"}[i < len(names)])
-	}
-	x.unlittered()
-	return true
 }
 
 // With however few open files, a restore of what was removed is refused or goes, and never fails half-way. A refusal comes before anything changes, and
@@ -362,9 +212,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 		if refused == 0 {
 			t.Errorf("%s: nothing was refused: the test tests nothing", c.name)
 		}
-		for _, name := range names {
-			x.has(name, "old\n")
-		}
+		x.haveAll("old\n", names...)
 		x.unlittered()
 	}
 }
@@ -448,35 +296,20 @@ func TestDirectoriesThatStayAreTold(t *testing.T) {
 
 // A new file below directories that are to be made goes by no link, and no other way than the one that was looked at.
 func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
-	dir := ""
-	at := func(when string, do func()) func(*tree) {
-		return func(x *tree) {
-			seen := false
-			hook := func(op string) *guardfs.Fault {
-				if op == when && !seen {
-					seen = true
-					do()
-				}
-				return nil
-			}
-			callsOf(x).hook.Store(&hook)
-		}
-	}
 	for name, c := range map[string]struct {
-		arm func(*tree)
-		ok  bool
+		others func(dir string)
+		ok     bool
 	}{
-		"nobody interferes": {func(*tree) {}, true},
-		"somebody makes it": {at("mkdir", func() { _ = os.MkdirAll(dir+"/a/b", 0o755) }), false},
-		"a link appears":    {at("mkdir", func() { _ = os.Symlink("other", dir+"/a") }), false},
-		"a file appears":    {at("mkdir", func() { _ = os.WriteFile(dir+"/a", nil, 0o644) }), false},
+		"nobody interferes": {func(string) {}, true},
+		"somebody makes it": {func(dir string) { _ = os.MkdirAll(dir+"/a/b", 0o755) }, false},
+		"a link appears":    {func(dir string) { _ = os.Symlink("other", dir+"/a") }, false},
+		"a file appears":    {func(dir string) { _ = os.WriteFile(dir+"/a", nil, 0o644) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
-			dir = x.ws
 			must(t, os.Mkdir(x.ws+"/other", 0o755))
-			c.arm(x)
-			_, err := x.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: holding("f")})
+			hook := onceBefore("mkdir", func() { c.others(x.ws) })
+			err := callsOf(x).meet(hook, func() error { return x.does(writes("f", "a/b/f")) })
 			if (err == nil) != c.ok {
 				t.Errorf("%v", err)
 			}
@@ -512,9 +345,6 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		fi, _ := os.Lstat(x.ws + "/" + name)
 		return fi
 	}
-	change := func(x *tree, to string, names ...string) error {
-		return errOf(x.call("s").ChangeFiles(ctx, x.becomes(to, names...)))
-	}
 	link := func(x *tree, name string) os.FileInfo {
 		if os.Symlink("away", x.ws+"/"+name) != nil {
 			return nil
@@ -525,20 +355,20 @@ func TestTheSameMadeByOthers(t *testing.T) {
 	for _, c := range []struct {
 		name, path string
 		before     func(x *tree, d string)
-		step       func(x *tree, d string) error
+		step       func(d string) act
 		other      func(x *tree, d string) os.FileInfo
 	}{
 		{"a new file", "f", nil,
-			func(x *tree, d string) error { return change(x, "same", d+"f") },
+			func(d string) act { return writes("same", d+"f") },
 			func(x *tree, d string) os.FileInfo { return made(x, d+"f", "same") }},
 		{"a new file in new directories", "d/e/f", nil,
-			func(x *tree, d string) error { return change(x, "same", d+"d/e/f") },
+			func(d string) act { return writes("same", d+"d/e/f") },
 			func(x *tree, d string) os.FileInfo { return made(x, d+"d/e/f", "same") }},
 		{"an edit", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
-			func(x *tree, d string) error { return change(x, "same", d+"f") },
+			func(d string) act { return writes("same", d+"f") },
 			func(x *tree, d string) os.FileInfo { return replaced(x, d+"f", "same") }},
 		{"the first of two, when the second fails", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
-			func(x *tree, d string) error { return change(x, "same", d+"f", d+"g") },
+			func(d string) act { return writes("same", d+"f", d+"g") },
 			func(x *tree, d string) os.FileInfo {
 				made(x, d+"g", "another")
 				return replaced(x, d+"f", "same")
@@ -547,16 +377,12 @@ func TestTheSameMadeByOthers(t *testing.T) {
 			if link(x, d+"l") == nil {
 				x.t.Fatal("no link")
 			}
-			must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"l", engine.DeleteOptions{})))
+			must(x.t, x.does(deletes(d+"l")))
 		},
-			func(x *tree, d string) error {
-				return x.does(undoes)
-			},
+			func(string) act { return undoes },
 			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
 		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
-			func(x *tree, d string) error {
-				return errOf(x.call("s").Delete(ctx, x.ws+"/"+d+"f", engine.DeleteOptions{}))
-			},
+			func(d string) act { return deletes(d + "f") },
 			func(x *tree, d string) os.FileInfo { _ = os.Remove(x.ws + "/" + d + "f"); return nil }},
 	} {
 		for _, checkpoints := range []bool{true, false} {
@@ -574,7 +400,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 						c.before(x, d)
 					}
 					var theirs os.FileInfo
-					met, err := system.beside(n, func() { theirs = c.other(x, d) }, func() error { return c.step(x, d) })
+					met, err := system.beside(n, func() { theirs = c.other(x, d) }, func() error { return x.does(c.step(d)) })
 					if !met {
 						break
 					}
@@ -630,53 +456,6 @@ func TestTwoMakeTheSame(t *testing.T) {
 				t.Fatalf("round %d: %v", i, err)
 			}
 		}
-	}
-}
-
-// A call that comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
-// the hands of its maker.
-func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	var path string
-	var second sync.Once
-	var wg sync.WaitGroup
-	var other *engine.Engine
-	var err error
-	put := func(e *engine.Engine, c *engine.Call, content string) error {
-		return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Parents: true, Next: holding(content)}))
-	}
-	x := grow(t, nil)
-	x.Close()
-	x.fault = func(string) *guardfs.Fault {
-		if _, gone := os.Lstat(path); gone != nil {
-			return nil
-		}
-		second.Do(func() { // it was published just now
-			done := make(chan struct{})
-			wg.Go(func() { err = put(other, x.call("other"), "second"); close(done) })
-			select {
-			case <-done:
-			case <-time.After(100 * time.Millisecond): // it waits
-			}
-		})
-		return nil
-	}
-	path = x.ws + "/new/f"
-	x.open()
-	var oerr error
-	other, oerr = engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
-	if oerr != nil {
-		t.Fatal(oerr)
-	}
-	defer other.Close()
-	if err := put(x.Engine, x.call("s"), "first"); err != nil {
-		t.Errorf("the first: %v", err)
-	}
-	if wg.Wait(); err != nil {
-		t.Errorf("the second: %v", err)
-	}
-	if got, err := os.ReadFile(path); string(got) != "second" {
-		t.Errorf("it holds %q, %v", got, err)
 	}
 }
 
@@ -786,7 +565,7 @@ func TestNoHashIsRememberedUnderAMapping(t *testing.T) {
 	defer syscall.Munmap(m) //nolint:errcheck // the test is over
 	f.Close()
 	for i := range 50 {
-		time.Sleep(time.Duration(i%3) * 5 * time.Millisecond)
+		time.Sleep(time.Duration(i%3) * 5 * time.Millisecond) // a store comes in the same tick of the clock as the hash, or later
 		m[7] = byte(i)
 		now, err := os.ReadFile(path)
 		must(t, err)

@@ -187,17 +187,6 @@ func (e *Engine) LockKey(path string) string {
 	return place.LockKey()
 }
 
-// RestoreAfter restores what a checkpoint holds, after something else has happened to the store.
-func (c *Call) RestoreAfter(ctx context.Context, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
-	return c.runRestore(ctx, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
-		if err == nil {
-			err = then(db)
-		}
-		return plan, err
-	})
-}
-
 // Hurry lets calls be left behind d after their deadline, whatever is mounted; 0: as ever.
 func (e *Engine) Hurry(d time.Duration) {
 	e.mayHang = func() bool { return true }

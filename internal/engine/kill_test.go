@@ -590,9 +590,7 @@ func TestKilledTakingBack(t *testing.T) {
 		return names
 	}
 	lay := func() { // a copy of it would be other files
-		for _, name := range []string{"a", "b", "c"} {
-			x.write(name, "old")
-		}
+		x.writeAll("old", "a", "b", "c")
 		x.cut("rename", 3, writes("new", "a", "b", "c"))
 		for i, name := range []string{"a", "b", "c"} {
 			x.has(name, []string{"new", "new", "old"}[i])
@@ -602,9 +600,7 @@ func TestKilledTakingBack(t *testing.T) {
 		left := len(litter())
 		littered += left
 		x.open()
-		for _, name := range []string{"a", "b", "c"} {
-			x.has(name, "old")
-		}
+		x.haveAll("old", "a", "b", "c")
 		must(t, x.Close())
 		if names := litter(); names != nil {
 			t.Errorf("killed before call %d: %v is left", n, names)

@@ -109,11 +109,10 @@ func TestOutcomeIsLost(t *testing.T) {
 func TestAliveIsNotRecovered(t *testing.T) {
 	play := func(bad string, n int64) (met bool, fell string) {
 		x := grow(t, nil)
-		for _, name := range []string{"a", "b"} {
-			x.write(name, "old")
-		}
+		x.writeAll("old", "a", "b")
 		other := x.open2(x.ws)
 		other.SetLockWait(time.Hour)
+		x.calls = (&plot{exchange: true, nameless: n%2 == 0}).calls(t) // what is made ready has a name, or none
 		system := callsOf(x)
 		hook := moment(n, func() {
 			met = true

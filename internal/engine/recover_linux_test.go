@@ -19,6 +19,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
 
 // A kill before the swap of one file leaves it, one after the swap has changed it. What a call is cut off before, for each.
@@ -129,9 +130,7 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 				}
 			})
 			system := callsOf(x)
-			for _, name := range []string{"a", "b", "c"} {
-				x.write(name, "old")
-			}
+			x.writeAll("old", "a", "b", "c")
 			must(t, os.Chmod(x.ws+"/a", 0o640))
 			id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 			x.has("b", "new")
@@ -181,9 +180,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 				fs.Checkpoint.MaxFileBytes = 2
 			}
 		})
-		for _, name := range []string{"a", "b", "c"} {
-			x.write(name, "old")
-		}
+		x.writeAll("old", "a", "b", "c")
 		id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 		temps, _ := filepath.Glob(x.ws + "/.moltis-*-0.tmp")
 		if len(temps) != 1 {
@@ -208,17 +205,6 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 	}
 }
 
-// A new file that never came to have its name does not count.
-func TestANewFileThatTheKillCutOff(t *testing.T) {
-	x := grow(t, nil)
-	id := x.cut("link", 1, writes("new", "f"))
-	x.reopen()
-	if o := x.outcome(id); o != checkpoint.Aborted {
-		t.Errorf("it is %q", o)
-	}
-	x.has("f", "-")
-}
-
 // A change that was made before its process was killed is settled before a later one stands on it: that may put back what it changed.
 func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	x := grow(t, nil)
@@ -239,34 +225,6 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 			t.Fatalf("taken back %+v, want %s: %v", done, want.of, err)
 		}
 		x.has("b", want.content)
-	}
-}
-
-// A change that was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
-func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
-	for half, names := range map[bool][]string{true: {"r1/a", "r1/b"}, false: {"r1/b"}} {
-		x := grow(t, nil)
-		x.write("r1/a", "old")
-		x.write("r1/b", "old")
-		x.write("r2/c", "c")
-		n := int64(len(names)) // before the last rename
-		id := x.cut("rename", n, writes("new", names...))
-		x.Close()
-		other := x.open2(x.ws + "/r2")
-		must(t, errOf(other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))))
-		x.has("r2/c", "mine")
-		if other.halfWay() == nil {
-			t.Fatalf("half %v: the other root has decided it", half)
-		}
-		x.open()
-		if left := x.halfWay(); left != nil {
-			t.Errorf("half %v: it is not decided: %v", half, left)
-		}
-		x.has("r1/a", "old")
-		x.has("r1/b", "old")
-		if o := x.outcome(id); o != checkpoint.Aborted {
-			t.Errorf("half %v: it is %q", half, o)
-		}
 	}
 }
 
@@ -347,9 +305,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	all := []string{"a", "b", "c"}
 	lay := func(t *testing.T) *tree {
 		x := grow(t, nil)
-		for _, name := range all {
-			x.write(name, "old")
-		}
+		x.writeAll("old", all...)
 		return x
 	}
 	t.Run("write", func(t *testing.T) {
@@ -374,9 +330,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		x.cfg.RequireApproval = true
 		x.reopen()
 		must(t, errOf(x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
-		for _, name := range all {
-			x.has(name, "old")
-		}
+		x.haveAll("old", all...)
 	})
 	t.Run("taken back by another", func(t *testing.T) {
 		x := lay(t)
@@ -384,11 +338,7 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		unlock := x.LockOp(ctx, id) // and waits for the locks of its paths
 		done := make(chan error, 1)
 		go func() { done <- x.does(writes("mine", "a")) }()
-		select {
-		case err := <-done:
-			t.Fatalf("it did not wait: %v", err)
-		case <-time.After(50 * time.Millisecond):
-		}
+		testdir.Running(t, "lockFor")
 		x.has("a", "new")
 		unlock()
 		must(t, <-done)
@@ -419,10 +369,7 @@ func TestNothingGoesIntoHalfAnExchange(t *testing.T) {
 // waits for them to find out: it is refused. One that is not about that change does not wait for it.
 func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	x := grow(t, nil)
-	second := x.open2(x.ws)
-	for _, name := range []string{"a", "b", "c"} {
-		x.write(name, "old")
-	}
+	x.writeAll("old", "a", "b", "c")
 	x.put("other", "c", "edited")
 	x.put("s", "b", "edited")
 	cut := x.cut("rename", 1, writes("new", "a"))
@@ -444,45 +391,15 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	must(t, errOf(x.call("other").Undo(ctx, engine.RestoreOptions{})))
 	x.has("c", "old")
 
-	// Another process finds out, and waits for the lock.
-	found := make(chan error, 1)
-	second.SetLockWait(time.Hour)
-	go func() { found <- second.Recover(ctx) }()
-	// The order of the locks is that of their hashes. So it may wait for the path before it has the
-	// operation, and then the operation stays free.
-	for range 50 {
-		if !x.OpFree(ctx, cut) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	letGo()
+	letGo = x.LockOp(ctx, cut) // as another process does that finds out
 	refused("another looks")
 	letGo()
-	must(t, <-found)
+	must(t, x.does(undoes))
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	must(t, x.does(undoes))
 	x.has("b", "old")
-}
-
-// A content that goes from the store between the plan of a restore and its reading is missing, as one that never was there, and no fault of the host.
-func TestContentGoesAfterThePlan(t *testing.T) {
-	for _, how := range []string{engine.OnConflictRefuse, engine.OnConflictSkip} {
-		x := grow(t, nil)
-		x.write("a", "old")
-		id := x.put("s", "a", "new")
-		done, err := x.call("s").RestoreAfter(ctx, id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
-			return errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))}))
-		})
-		x.has("a", "new")
-		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
-			t.Errorf("skipped: %+v, %v", done, err)
-		}
-		if how == engine.OnConflictRefuse && !engine.NotStored.In(err) {
-			t.Errorf("refused: %v", err)
-		}
-	}
 }
 
 // A process dies while a directory has the name of ours that it has between two names: whoever comes next finds
@@ -658,56 +575,6 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// A file that the tools created and others changed does not go to the trash without a word.
-func TestCreatedThenChangedOutside(t *testing.T) {
-	x := grow(t, nil)
-	c := x.turn("s", "t1")
-	x.put("s", "f", "made\n")
-	x.write("f", "made\nby hand\n")
-	x.put("s", "f", "made\nby hand\nedited\n")
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
-		t.Fatalf("it must be a conflict: %v", err)
-	}
-	x.has("f", "made\nby hand\nedited\n")
-}
-
-// A change that an outsider took back is on record too, and nobody's conflict.
-func TestOutsiderTookBack(t *testing.T) {
-	x := grow(t, nil)
-	path := x.write("f", "0\n")
-	c := x.call("s")
-	turn := func(name string) {
-		c.Turn = name
-		c.BeginTurn(ctx)
-	}
-	turn("t1")
-	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
-	x.write("f", "by hand\n")
-	turn("t2")
-	must(t, os.Remove(path))
-	turn("t3")
-	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
-	if err != nil || len(page.Checkpoints) != 2 {
-		t.Fatalf("both changes must be on record: %+v %v", page, err)
-	}
-	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
-	x.has("f", "0\n")
-}
-
-// A change that others made and took back is nobody's conflict.
-func TestOthersTookBack(t *testing.T) {
-	x := grow(t, nil)
-	x.write("f", "0\n")
-	x.put("s", "f", "1\n")
-	x.put("u", "f", "2\n")
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
-		t.Fatalf("it must be a conflict: %v", err)
-	}
-	must(t, errOf(x.call("u").Undo(ctx, engine.RestoreOptions{})))
-	must(t, x.does(undoes))
-	x.has("f", "0\n")
-}
-
 func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string) {
 	x.t.Helper()
 	i, err := os.Stat(x.ws + "/" + name)
@@ -760,33 +627,6 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 		if got := look(name); got != want {
 			t.Errorf("%s came back with %+v, want %+v", name, got, want)
 		}
-	}
-}
-
-// Metadata that somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
-func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
-	x := grow(t, nil)
-	path := x.write("f", "old\n")
-	id := x.put("s", "f", "new\n")
-	must(t, os.Chmod(path, 0o600))
-	if err := unix.Setxattr(path, "user.x", []byte("theirs"), 0); err != nil {
-		t.Skip("no extended attributes here:", err)
-	}
-	must(t, errOf(x.restore(id, "")))
-	x.has("f", "old\n")
-	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
-		t.Errorf("it has now %v %q", mode, attr)
-	}
-	must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
-	x.put("s", "f", "made anew\n")
-	if mode, _, _, _ := x.meta("f"); mode == 0o600 {
-		t.Fatalf("a new file has %v", mode)
-	}
-	for range 2 {
-		must(t, x.does(undoes))
-	}
-	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
-		t.Errorf("it came back with %v %q", mode, attr)
 	}
 }
 

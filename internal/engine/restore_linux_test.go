@@ -60,14 +60,7 @@ func (x *tree) both(r checkpoint.Restore, how, want string) {
 }
 
 func TestDirsOfARestore(t *testing.T) {
-	t.Run("what is skipped holds its directories", func(t *testing.T) {
-		x := grow(t, nil)
-		x.puts("t", "b/a/f", "f\n")
-		x.puts("t", "b/a/g", "g\n")
-		x.write("b/a/f", "theirs\n")
-		x.both(rewindTo("t"), engine.OnConflictSkip, "made [] removed [] kept [/b/a /b] skipped 1")
-	})
-	t.Run("and what comes back as well", func(t *testing.T) {
+	t.Run("what comes back holds its directories", func(t *testing.T) {
 		x := grow(t, nil)
 		x.puts("t", "b/g", "g\n")
 		x.write("b/f", "theirs\n")
@@ -75,14 +68,6 @@ func TestDirsOfARestore(t *testing.T) {
 		x.unput(x.call("s"), "b/f")
 		x.both(rewindTo("t"), engine.OnConflictForce, "made [] removed [] kept [/b] skipped 0")
 		x.has("b/f", "theirs\n")
-	})
-	t.Run("what is parked and stays", func(t *testing.T) {
-		x := grow(t, small)
-		big := strings.Repeat("b", 101)
-		x.puts("t", "b/f", big)
-		x.write("b/f", big+"theirs")
-		x.puts("t", "b/g", "g\n")
-		x.both(rewindTo("t"), engine.OnConflictSkip, "made [] removed [] kept [/b] skipped 1")
 	})
 	t.Run("none is made for what is skipped", func(t *testing.T) {
 		x := grow(t, nil)
@@ -188,7 +173,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	}
 }
 
-// A read-only file that the session made by a copy goes again with the undo; what others made read-only does not.
+// A read-only file that the session made by a copy goes again with the undo.
 func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("from", "f\n")
@@ -203,13 +188,6 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 		must(t, x.does(redoes))
 		x.has("f", "f\n")
 	}
-
-	id := x.put("s", "g", "g\n")
-	must(t, os.Chmod(x.ws+"/g", 0o444))
-	if _, err := x.restore(id, ""); !engine.ReadOnly.In(err) {
-		t.Errorf("what somebody else made read-only: %v", err)
-	}
-	x.has("g", "g\n")
 }
 
 var update = flag.Bool("update", false, "write down what TestBlocked answers")
@@ -559,29 +537,6 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 	}
 }
 
-// A rewind over a file that became a directory, and a directory that became a file, goes in one step, and can be undone and redone.
-func TestRewindOfTradedPlaces(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"", engine.OnConflictSkip, engine.OnConflictForce, engine.OnConflictMerge} {
-		x := grow(t, nil)
-		old, traded := x.trade()
-		o := engine.RestoreOptions{OnConflict: how}
-		dry := o
-		dry.DryRun = true
-		if _, err := x.call("s").Restore(ctx, rewindTo("t"), dry); err != nil || x.looks() != traded {
-			t.Fatalf("%q, dry: %v\n%s", how, err, x.looks())
-		}
-		done, err := x.call("s").Restore(ctx, rewindTo("t"), o)
-		if err != nil || x.looks() != old {
-			t.Fatalf("%q: %v\n%s\nwant\n%s", how, err, x.looks(), old)
-		}
-		if len(done.Skipped)+len(done.Kept) > 0 || done.Done.Skipped != "" {
-			t.Errorf("%q: skipped %v, kept %v, %s", how, done.Skipped, done.Kept, done.Done.Skipped)
-		}
-		x.backAndForth(how, traded)
-	}
-}
-
 // A diff shows every path of a history in which files and directories have traded places; what can't be looked at any more is left out with a reason.
 func TestDiffOfTradedPlaces(t *testing.T) {
 	t.Parallel()
@@ -613,19 +568,6 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
 	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
-}
-
-// A change by others of a file that has taken a directory's place is noticed as that of any other.
-func TestOutsideChangeOfATradedFile(t *testing.T) {
-	x := grow(t, nil)
-	x.trade()
-	must(t, x.does(rewinds))
-	x.write("file", "theirs\n")
-	c := x.turn("s", "t2")
-	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
-	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
-		t.Errorf("%+v, %v", row, err)
-	}
 }
 
 // A file that others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
@@ -887,56 +829,6 @@ func TestDeleteWhileItsDirectoryIsSwapped(t *testing.T) {
 	}
 }
 
-// The directory around a tree that is deleted becomes a link to another one at some call of the deletion, and itself again at a later one: what goes is
-// in the trash. Else an entry went missing, because there was nothing to delete where it was looked for.
-func TestDeletionInASwappedDirectory(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	n, from, to := 0, 0, 0
-	back := func() { must(t, errors.Join(os.Remove(x.ws+"/d"), os.Rename(x.ws+"/aside", x.ws+"/d"))) }
-	x.fault = func(string) *guardfs.Fault {
-		if n++; n == from {
-			must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/aside"), os.Symlink("other", x.ws+"/d")))
-		} else if n == to {
-			back()
-		}
-		return nil
-	}
-	x.reopen()
-	x.write("other/else", "another\n")
-	var last checkpoint.TrashID
-	deleted, refused := 0, 0
-	for calls := 1 << 20; from <= calls; {
-		from++
-		for to = from + 1; to == from+1 || to <= calls; to += 43 {
-			must(t, os.RemoveAll(x.ws+"/d"))
-			x.write("d/t/f", "meant\n")
-			n = 0
-			_, err := x.call("s").Delete(ctx, x.ws+"/d/t", engine.DeleteOptions{Recursive: true})
-			calls, n = n, 1<<20
-			if from <= calls && calls < to {
-				back()
-			}
-			must(t, x.Recover(ctx))
-			page, terr := x.call("s").Trash(ctx, checkpoint.TrashFilter{Limit: 1})
-			must(t, terr)
-			trashed := len(page.Entries) > 0 && page.Entries[0].ID != last
-			if trashed {
-				last = page.Entries[0].ID
-			}
-			if _, there := os.Stat(x.ws + "/d/t/f"); there != nil && !trashed {
-				t.Fatalf("swapped at %d, back at %d of %d calls: it is gone, and not in the trash (%v)", from, to, calls, err)
-			}
-			if deleted++; err != nil {
-				deleted, refused = deleted-1, refused+1
-			}
-		}
-	}
-	if deleted == 0 || refused == 0 {
-		t.Errorf("%d deleted, %d refused: the test tests nothing", deleted, refused)
-	}
-}
-
 // restore restores the checkpoint; what to do with conflicts is how.
 func (x *tree) restore(id checkpoint.ID, how string) (*engine.Restored, error) {
 	return x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how})
@@ -1009,7 +901,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
 					t.Fatal(err)
 				}
-				x.has(c.file, "-")
+				x.has("d", "-") // with the directory that was made for it
 				must(t, errOf(call.Redo(ctx, engine.RestoreOptions{})))
 				x.has(c.file, content)
 			})
@@ -1042,22 +934,6 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 			t.Errorf("nobody changed it, and it does not go again: %v", err)
 		}
 		x.has("n0/k/g", "-")
-	}
-}
-
-// A redo takes the directories that were made for what it parks, as the restore did that it repeats.
-func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
-	x := grow(t, small)
-	c := x.turn("s", "t1")
-	x.put("s", "n0/k/g", strings.Repeat("b", 500))
-	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
-	for range 2 {
-		if now := x.looks(); strings.Contains(now, "/n0") {
-			t.Fatalf("left behind:\n%s", now)
-		}
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		x.has("n0/k/g", strings.Repeat("b", 500))
-		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 	}
 }
 
@@ -1097,23 +973,6 @@ func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	big := strings.Repeat("b\n", 200)
 	x := grow(t, small)
-	const lines = "1\n2\n3\n4\n"
-	x.write("f", "old\n"+lines)
-	id := x.put("s", "f", "new\n"+lines)
-	x.write("f", "new\n"+lines+big)
-	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
-		for _, dry := range []bool{true, false} {
-			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !engine.WouldLose.In(err) {
-				t.Errorf("%s, dry %v: %v", how, dry, err)
-			}
-		}
-	}
-	x.has("f", "new\n"+lines+big)
-	if done, err := x.restore(id, engine.OnConflictSkip); err != nil || len(done.Skipped) != 1 {
-		t.Errorf("skip: %+v %v", done, err)
-	}
-	x.has("f", "new\n"+lines+big)
-
 	x.put("s", "g", "old\n")
 	mine := x.put("s", "g", big) // by the tools; nobody else touched it
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
@@ -1151,47 +1010,5 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 		if dirs != 2 {
 			t.Errorf("%d directories are recorded, not 2", dirs)
 		}
-	}
-}
-
-// Nobody recorded the outcome of an imported call, nor is there one after a purge: there is nothing to merge by, which is a conflict, and neither "nothing
-// had to be changed" nor an error.
-func TestMergeByWhatIsNotKnown(t *testing.T) {
-	for _, purge := range []bool{false, true} {
-		x := grow(t, nil)
-		const old, edited, now = "1\n2\n3\n", "1\n2\nthree\n", "0\n1\n2\nthree\n"
-		path := x.write("f", old)
-		c := x.call("s")
-		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-		must(t, err)
-		var id checkpoint.ID
-		if purge {
-			id = x.put("s", "f", edited)
-			must(t, errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})))
-		} else {
-			st := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(old)), Hash: engine.HashOf([]byte(old))}
-			saved, err := db.Save(ctx, checkpoint.Op{Kind: checkpoint.KindImport, Principal: c.Principal, Session: c.Session,
-				Changes: []checkpoint.Change{{Path: path, Before: st, After: st, Content: []byte(old)}}})
-			must(t, err)
-			id = saved.ID
-		}
-		must(t, db.Close())
-		x.write("f", now)
-		for _, r := range []checkpoint.Restore{{ID: id}, {ID: id, Mode: checkpoint.ModeInverse}} {
-			for _, how := range []string{engine.OnConflictMerge, engine.OnConflictRefuse} {
-				if done, err := c.Restore(ctx, r, engine.RestoreOptions{OnConflict: how}); len(blockedBy(err)) != 1 {
-					t.Errorf("purged %v, %s, mode %q: it must be a conflict: %+v %v", purge, how, r.Mode, done, err)
-				}
-			}
-		}
-		x.has("f", now)
-		if purge {
-			files, left, _, err := c.Compare(ctx, checkpoint.Restore{ID: id}, false)
-			if err != nil || len(files) != 0 || len(left) != 1 {
-				t.Errorf("what it became is not there to be shown: %+v %+v %v", files, left, err)
-			}
-		}
-		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
-		x.has("f", old)
 	}
 }

@@ -165,32 +165,6 @@ func TestPhaseIsAheadOfTheMove(t *testing.T) {
 	}
 }
 
-// Of two trees that went from one place each comes back by its own checkpoint, and they don't replace one another.
-func TestParkedTwice(t *testing.T) {
-	x := grow(t, small)
-	c := x.call("s")
-	var ids []string
-	for _, name := range []string{"one", "two"} {
-		x.write("t/big.bin", strings.Repeat("b", 101))
-		x.write("t/"+name, "")
-		done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-		must(t, err)
-		ids = append(ids, done.Checkpoint)
-	}
-	for i, name := range []string{"one", "two"} {
-		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
-		done, err := c.Restore(ctx, in, engine.RestoreOptions{})
-		must(t, err)
-		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
-			t.Errorf("over the other one: %v", err)
-		}
-		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
-	}
-}
-
 // meanwhile approves of everything, after something else has happened.
 type meanwhile func()
 

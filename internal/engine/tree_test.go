@@ -523,3 +523,19 @@ func untrashes(ctx context.Context, c *engine.Call, _ string) error {
 func own(looks string) string {
 	return filtered(looks, func(name, _ string) bool { return !strings.Contains(name, "/.moltis-") })
 }
+
+// writeAll writes several files.
+func (x *tree) writeAll(content string, names ...string) {
+	x.t.Helper()
+	for _, name := range names {
+		x.write(name, content)
+	}
+}
+
+// haveAll fails unless all of these files hold content.
+func (x *tree) haveAll(content string, names ...string) {
+	x.t.Helper()
+	for _, name := range names {
+		x.has(name, content)
+	}
+}

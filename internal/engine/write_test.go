@@ -161,9 +161,7 @@ func TestSeveralPathsHaveACheckpoint(t *testing.T) {
 // Nothing is changed whose checkpoint can't be stored: not one file, not several, and nothing is deleted.
 func TestNoChangeWithoutAStore(t *testing.T) {
 	x := grow(t, nil)
-	for _, name := range []string{"a", "b"} {
-		x.write(name, "old\n")
-	}
+	x.writeAll("old\n", "a", "b")
 	must(t, os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600))
 	c := x.call("s")
 	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "a", "b")); err == nil {
@@ -304,61 +302,47 @@ func TestTreesThatHoldCode(t *testing.T) {
 	for name, to := range map[string]string{"link": ".git", ".cursor": "conf", "through": ".cursor"} {
 		must(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	for _, c := range []struct {
-		op, from, to string
-		code         string // what is asked about, below the root; "": nothing is
-		want         engine.Code
+	for i, c := range []struct {
+		do   act
+		code string // what is asked about, below the root; "": nothing is
+		want engine.Code
 	}{
-		{"move", "p", "q", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"move", "plain", "sub/.git", "sub/.git", engine.CodeApprovalDenied},
-		{"move", "plain", ".github/workflows/n", ".github/workflows/n", engine.CodeApprovalDenied},
-		{"move", "plain/hooks", ".git/modules", ".git/modules", engine.CodeApprovalDenied},
-		{"move", ".git", "gone", ".git", engine.CodeApprovalDenied},
-		{"move", "a", "link/x", ".git/x", engine.CodeApprovalDenied},
-		{"move", "g", ".github", ".github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"create", "", ".cursor/y", "conf/y", engine.CodeApprovalDenied},
-		{"create", "", "through/y", "conf/y", engine.CodeApprovalDenied},
-		{"copy", "p", "q", "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"delete", "p", "", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"delete", "githooks", "", "githooks/z", engine.CodeApprovalDenied},
-		{"move", "w", "githooks/w", "githooks/w", engine.CodeApprovalDenied},
-		{"create", "", "githooks/new", "githooks/new", engine.CodeApprovalDenied},
-		{"create", "", "n/.husky/x", "n/.husky/x", engine.CodeApprovalDenied},
-		{"delete", "keys", "", "", engine.CodeConflict},
-		{"move", "keys", "k", "", engine.CodePathDenied},
-		{"copy", "keys", "k", "", engine.CodePathDenied},
-		{"create", "", ".ssh/x", "", engine.CodePathDenied},
-		{"create", "", "Makefile", "", ""},
-		{"create", "", "c/HEAD", "c/HEAD", engine.CodeApprovalDenied},
-		{"create", "", "c/head/x", "", ""},
-		{"create", "", "n/.hg/x", "n/.hg/x", engine.CodeApprovalDenied},
-		{"move", "w", "x", "", ""},
-		{"delete", "x", "", "", ""},
+		{moves("p", "q"), "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{moves("plain", "sub/.git"), "sub/.git", engine.CodeApprovalDenied},
+		{moves("plain", ".github/workflows/n"), ".github/workflows/n", engine.CodeApprovalDenied},
+		{moves("plain/hooks", ".git/modules"), ".git/modules", engine.CodeApprovalDenied},
+		{moves(".git", "gone"), ".git", engine.CodeApprovalDenied},
+		{moves("a", "link/x"), ".git/x", engine.CodeApprovalDenied},
+		{moves("g", ".github"), ".github/workflows/x.yml", engine.CodeApprovalDenied},
+		{creates(".cursor/y", "x"), "conf/y", engine.CodeApprovalDenied},
+		{creates("through/y", "x"), "conf/y", engine.CodeApprovalDenied},
+		{copies("p", "q"), "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{deletes("p"), "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{deletes("githooks"), "githooks/z", engine.CodeApprovalDenied},
+		{moves("w", "githooks/w"), "githooks/w", engine.CodeApprovalDenied},
+		{creates("githooks/new", "x"), "githooks/new", engine.CodeApprovalDenied},
+		{creates("n/.husky/x", "x"), "n/.husky/x", engine.CodeApprovalDenied},
+		{deletes("keys"), "", engine.CodeConflict},
+		{moves("keys", "k"), "", engine.CodePathDenied},
+		{copies("keys", "k"), "", engine.CodePathDenied},
+		{creates(".ssh/x", "x"), "", engine.CodePathDenied},
+		{creates("Makefile", "x"), "", ""},
+		{creates("c/HEAD", "x"), "c/HEAD", engine.CodeApprovalDenied},
+		{creates("c/head/x", "x"), "", ""},
+		{creates("n/.hg/x", "x"), "n/.hg/x", engine.CodeApprovalDenied},
+		{moves("w", "x"), "", ""},
+		{deletes("x"), "", ""},
 	} {
 		who.code = nil
-		rules := engine.Rules{Parents: true}
-		from, to := filepath.Join(root, c.from), filepath.Join(root, c.to)
-		err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
-			switch c.op {
-			case "move":
-				_, err = call.Move(ctx, engine.MoveArgs{From: from, To: to, Rules: rules})
-			case "copy":
-				_, err = call.Copy(ctx, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
-			case "delete":
-				_, err = call.Delete(ctx, from, engine.DeleteOptions{Recursive: true})
-			case "create":
-				_, err = call.Create(ctx, to, []byte("x"), rules)
-			}
-			return err
-		})
+		err := through(e, func(ctx context.Context, call *engine.Call) error { return c.do(ctx, call, root) })
 		if code(err) != c.want {
-			t.Errorf("%s %s %s: %v", c.op, c.from, c.to, err)
+			t.Errorf("%d: %v", i, err)
 		}
 		switch {
 		case c.code == "" && who.code != nil:
-			t.Errorf("%s %s %s: asked about %v", c.op, c.from, c.to, who.code)
+			t.Errorf("%d: asked about %v", i, who.code)
 		case c.code != "" && (len(who.code) != 1 || !slices.Contains(who.code[0], filepath.Join(root, c.code))):
-			t.Errorf("%s %s %s: asked about %v, not %s", c.op, c.from, c.to, who.code, c.code)
+			t.Errorf("%d: asked about %v, not %s", i, who.code, c.code)
 		}
 	}
 }
