@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func TestOverlayReads(t *testing.T) {
 		"search": func(path string) (string, error) {
 			r, err := x.through(d).Search(ctx, path, grep.Query{Matcher: m, Mode: grep.Content})
 			if err != nil || len(r.Rows) != 1 {
-				return "", cmpErr(err, fmt.Errorf("%+v", r))
+				return "", cmp.Or(err, fmt.Errorf("%+v", r))
 			}
 			return r.Rows[0].Text + "\n", nil
 		},
@@ -180,13 +181,6 @@ func TestOverlayReads(t *testing.T) {
 	// A tree is copied with the editor's text of each file.
 	must(t, errOf(x.through(d).Copy(ctx, engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true})))
 	x.has("e/held", "buffer\n")
-}
-
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // A change of a path that the editor holds goes to the editor, or is refused: the disk stays as it is, and

@@ -172,11 +172,6 @@ func (e *Engine) LockOp(ctx context.Context, id checkpoint.ID) (unlock func()) {
 	return unlock
 }
 
-// OpFree says that nobody has that lock.
-func (e *Engine) OpFree(ctx context.Context, id checkpoint.ID) bool {
-	return e.dead(ctx, e.tagOf(ctx, id))
-}
-
 // LockKey is the lock of a path.
 func (e *Engine) LockKey(path string) string {
 	place, err := e.tree.Entry(path)

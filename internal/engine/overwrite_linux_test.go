@@ -87,15 +87,15 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			stride := cmp.Or(*every, 1+int64(i))
-			for n := max(*from, 1); ; n += stride {
+			stride := cmp.Or(*every, 5+2*int64(i))
+			for n := first(t, stride); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
 				for _, f := range []string{"e", "g"} {
 					x.write(f, "old\n")
 				}
 				over := false
-				if n/stride%10 == 0 {
+				if n/stride%5 == 0 {
 					over = kill(t, name, x.dir(), n)
 				} else {
 					var count atomic.Int64
