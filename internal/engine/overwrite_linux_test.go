@@ -87,7 +87,10 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			stride := cmp.Or(*every, 5+2*int64(i))
+			stride := cmp.Or(*every, 6+int64(i))
+			if name == "overwrite" && i == 0 { // few calls leave a mixture
+				stride = 1
+			}
 			for n := first(t, stride); ; n += stride {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
 				must(t, os.WriteFile(host, []byte(before), 0o600))
