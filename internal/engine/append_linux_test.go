@@ -281,28 +281,6 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 	})
 }
 
-// A file that may not grow any more, on a disk that is full: nothing of the tail is there.
-func TestAppendToAFullDisk(t *testing.T) {
-	t.Parallel()
-	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		x := grow(t, store)
-		x.write("large", large)
-		system := callsOf(x)
-		hook := func(op string) *guardfs.Fault {
-			if op == "fallocate" {
-				return &guardfs.Fault{Err: syscall.ENOSPC}
-			}
-			return nil
-		}
-		system.hook.Store(&hook)
-		if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
-			t.Errorf("%v", err)
-		}
-		x.has("large", large)
-		x.settled()
-	})
-}
-
 // A fault at the N-th system call of an append in place, or of its undo and redo: the tail is there, or not, and the answer says which; where it is
 // there in part, the next start appends the rest.
 func TestFaultAtEveryCallOfAnAppend(t *testing.T) {

@@ -258,18 +258,6 @@ func TestOverlayChanges(t *testing.T) {
 	}
 }
 
-// A file that the editor does not hold goes to the disk, as ever.
-func TestOverlayLeavesOthersAlone(t *testing.T) {
-	x, d := edited(t, nil)
-	must(t, errOf(x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other"))))
-	must(t, lastOf(x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"})))
-	x.has("plain", "y\n")
-	x.has("other", "x\n")
-	if len(d.texts) != 6 {
-		t.Errorf("the editor has %v", d.texts)
-	}
-}
-
 // A session may change the text that it read of the editor, and no more than that: neither what is on the
 // disk nor what the user has typed since.
 func TestOverlayIsWhatWasSeen(t *testing.T) {

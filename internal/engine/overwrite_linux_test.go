@@ -204,9 +204,7 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 	defer x.Close()
 	must(t, x.does(overwrites("mounted")))
 	x.has("mounted", "after")
-	_, gone := maker(x.Engine).Delete(ctx, x.ws+"/mounted", engine.DeleteOptions{})
-	_, moved := maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/mounted", To: x.ws + "/moved"})
-	for what, err := range map[string]error{"delete": gone, "move": moved} {
+	for what, err := range map[string]error{"delete": x.does(deletes("mounted")), "move": x.does(moves("mounted", "moved"))} {
 		if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != "" {
 			t.Errorf("a mount point, %s: %v", what, err)
 		}
@@ -224,18 +222,14 @@ func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
 		x.has(dir+"/f", "after")
 		must(t, x.does(undoes))
 		x.has(dir+"/f", "before")
-		must(t, errOf(maker(x.Engine).Redo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(redoes))
 		x.has(dir+"/f", "after")
 		must(t, x.does(overwrites(dir+"/g", "new "+dir)))
 		x.has(dir+"/g", "after")
 		for what, err := range map[string]error{
 			"linked": x.does(overwrites(dir + "/linked")),
-			"delete": func() error {
-				return errOf(maker(x.Engine).Delete(ctx, name, engine.DeleteOptions{}))
-			}(),
-			"move": func() error {
-				return errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: name, To: x.ws + "/moved"}))
-			}(),
+			"delete": x.does(deletes(dir + "/f")),
+			"move":   x.does(moves(dir+"/f", "moved")),
 		} {
 			r, ok := errors.AsType[*guardfs.FixedError](err)
 			if !ok || r.Dir != x.ws+"/"+dir || r.Sticky != (dir == "sticky") {

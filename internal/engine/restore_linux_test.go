@@ -909,34 +909,6 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 }
 
-// A file that came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
-func TestRestoreParksAgainWhatCameBack(t *testing.T) {
-	for _, outside := range []bool{false, true} {
-		x := grow(t, small)
-		c := x.turn("s", "t1")
-		big := strings.Repeat("b", 500)
-		x.put("s", "n0/k/g", big)
-		rewind := func() (*engine.Restored, error) {
-			return c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
-		}
-		must(t, errOf(rewind()))
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		x.has("n0/k/g", big)
-		if outside {
-			x.write("n0/k/g", big+"!")
-			if _, err := rewind(); !slices.Equal(blockedBy(err), []engine.Why{engine.ChangedOutside}) {
-				t.Errorf("changed outside: %v", err)
-			}
-			x.has("n0/k/g", big+"!")
-			continue
-		}
-		if _, err := rewind(); err != nil {
-			t.Errorf("nobody changed it, and it does not go again: %v", err)
-		}
-		x.has("n0/k/g", "-")
-	}
-}
-
 // An undo that has to leave everything alone is walked over, so that those beyond it are in reach; its redo walks back.
 func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 	x := grow(t, small)

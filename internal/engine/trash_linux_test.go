@@ -125,46 +125,6 @@ func TestParkedExpires(t *testing.T) {
 	}
 }
 
-// Before a tree moves the catalog says durably that it is on its way, so that whoever comes after a crash looks where it is; what says that it lies
-// in the trash, or that it does not, comes after the move.
-func TestPhaseIsAheadOfTheMove(t *testing.T) {
-	x := grow(t, small)
-	system := callsOf(x)
-	x.write("t/big.bin", strings.Repeat("b", 101))
-	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	must(t, err)
-	defer other.Close()
-	for _, c := range []struct {
-		step func() error
-		gone string // what the move takes away
-	}{
-		{func() error {
-			return x.does(deletes("t"))
-		}, x.ws + "/t"},
-		{func() error { return x.does(undoes) }, x.data + "/.moltis-trash-*/files/*"},
-	} {
-		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
-		hook := func(string) *guardfs.Fault {
-			if there, _ := filepath.Glob(c.gone); there != nil {
-				page, err := other.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true})
-				if err != nil {
-					t.Error(err)
-				}
-				last = page.Entries
-			}
-			return nil
-		}
-		err := system.meet(hook, c.step)
-		must(t, err)
-		if there, _ := filepath.Glob(c.gone); there != nil {
-			t.Fatalf("it did not move: %v", there)
-		}
-		if len(last) != 1 || !last[0].Moving {
-			t.Errorf("at the move the catalog said %+v, not that it is on its way", last)
-		}
-	}
-}
-
 // meanwhile approves of everything, after something else has happened.
 type meanwhile func()
 

@@ -450,21 +450,10 @@ func TestCodeGoesAndComesBack(t *testing.T) {
 		}, "d/sub/.husky/pre-commit=a hook")
 		dir := filepath.Join(root, "d")
 		there := func() bool { _, err := os.Stat(filepath.Join(dir, "sub/.husky/pre-commit")); return err == nil }
-		var at *engine.Done
-		remove := func(ctx context.Context, c *engine.Call) (err error) {
-			at, err = c.Delete(ctx, dir, engine.DeleteOptions{Recursive: true})
-			return err
-		}
-		back := func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{}))
-		}
-		untrash := func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Untrash(ctx, at.Trashed[0].ID, false))
-		}
-		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
+		for _, op := range []act{deletes("d"), undoes, deletes("d"), untrashes} {
 			was := there()
 			for _, yes = range []bool{false, true} {
-				err := through(e, op)
+				err := through(e, func(ctx context.Context, c *engine.Call) error { return op(ctx, c, root) })
 				if (err == nil) != yes || there() != (was != yes) {
 					t.Fatalf("whole %v, yes %v: it was there: %v, and is: %v; %v", whole, yes, was, there(), err)
 				}
@@ -480,109 +469,6 @@ type approvalFunc func(context.Context, approval.Question) (approval.Answer, err
 
 func (f approvalFunc) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	return f(ctx, q)
-}
-
-// run has a script change this and that, some of it twice: "kept" and all below "old" were there before.
-func (x *tree) run() {
-	x.t.Helper()
-	x.write("kept", "kept\n")
-	x.write("old/a/1", "1\n")
-	x.write("old/2", "2\n")
-	x.scripted(7, false) // what is deleted or moved is taken back by a change of its own
-}
-
-func (x *tree) scripted(run int64, trees bool) {
-	x.t.Helper()
-	c := func() *engine.Call {
-		c := x.call("s")
-		c.Run = run
-		return c
-	}
-	at := func(name string) string { return x.ws + "/" + name }
-	put := func(name, content string) {
-		x.t.Helper()
-		_, _, err := c().Write(ctx, engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true, Parents: true}})
-		must(x.t, err)
-	}
-	remove := func(name string) {
-		x.t.Helper()
-		if !trees {
-			return
-		}
-		must(x.t, errOf(c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})))
-	}
-	move := func(from, to string) {
-		x.t.Helper()
-		if !trees {
-			return
-		}
-		must(x.t, errOf(c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})))
-	}
-	put("kept", "once\n")
-	put("kept", "twice\n")
-	put("gone", "it comes and goes\n")
-	remove("gone")
-	must(x.t, errOf(c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})))
-	put("made/deep/f", "f\n")
-	move("made/deep/f", "made/g")
-	move("old/a", "made/a")
-	put("made/a/1", "one\n")
-	remove("old")
-	must(x.t, errOf(c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})))
-}
-
-// One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
-func TestUndoOfARun(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	x.put("s", "before", "b\n")
-	x.write("kept", "kept\n")
-	x.write("old/a/1", "1\n")
-	x.write("old/2", "2\n")
-	was := x.looks()
-	x.scripted(7, true)
-	ran := x.looks()
-	x.put("s", "after", "a\n")
-	c, o := x.call("s"), engine.RestoreOptions{}
-	step := func(what string, do func() (*engine.Restored, error), want string) {
-		t.Helper()
-		if _, err := do(); err != nil || bare(x.looks()) != bare(want) {
-			t.Fatalf("%s: %v\n%s\nwant\n%s", what, err, x.looks(), want)
-		}
-	}
-	undo := func() (*engine.Restored, error) { return c.Undo(ctx, o) }
-	redo := func() (*engine.Restored, error) { return c.Redo(ctx, o) }
-	step("the change after it", undo, ran)
-	for range 2 {
-		dry, err := c.Undo(ctx, engine.RestoreOptions{DryRun: true})
-		if err != nil || len(dry.Plan.Undoes) == 0 || dry.Plan.More == "" || x.looks() != ran {
-			t.Fatalf("%d changes, %v", len(dry.Plan.Undoes), err)
-		}
-		step("the run", undo, was)
-		step("the run again", redo, ran)
-	}
-	x.reopen()
-	x.Begin(c)
-	step("after a restart", undo, was)
-	if _, err := undo(); err != nil || strings.Contains(x.looks(), "before") {
-		t.Fatalf("%v\n%s", err, x.looks())
-	}
-	if _, err := undo(); !errors.Is(err, checkpoint.ErrNothing) {
-		t.Fatal(err)
-	}
-	step("all the way", redo, was)
-	step("all the way", redo, ran)
-	next := x.call("s")
-	next.Run = 8
-	for i := range 3 {
-		_, _, err := next.Write(ctx, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
-		must(t, err)
-	}
-	if _, err := redo(); !errors.Is(err, checkpoint.ErrNothing) {
-		t.Fatal(err)
-	}
-	step("the second run", undo, ran)
-	step("the first run", undo, was)
 }
 
 // The undo of a run passes all doors, as one plan: what is in the way of one path is in the way of all.
@@ -665,4 +551,18 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	must(t, os.Remove(link))
 	must(t, os.Symlink("rel8", link))
 	excluded(true, "rel8/.env", "rel7/.env")
+}
+
+// run has a script change this and that, some of it twice: "kept" and all below "old" were there before.
+func (x *tree) run() {
+	x.t.Helper()
+	x.write("kept", "kept\n")
+	x.write("old/a/1", "1\n")
+	x.write("old/2", "2\n")
+	c := x.call("s")
+	c.Run = 7
+	for _, do := range []act{writes("once\n", "kept"), writes("twice\n", "kept"), writes("it stays\n", "new"), mkdirs("made/deep"),
+		writes("f\n", "made/deep/f"), writes("one\n", "made/a/1"), appends("kept", "and more\n")} {
+		must(x.t, do(ctx, c, x.ws))
+	}
 }
