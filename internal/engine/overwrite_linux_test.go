@@ -88,7 +88,7 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
 			stride := cmp.Or(*every, 6+int64(i))
-			if name == "overwrite" && i == 0 { // few calls leave a mixture
+			if name == "overwrite" && i == 1 { // few calls leave a mixture: between the write and the cut of a text that gets shorter
 				stride = 1
 			}
 			for n := first(t, stride); ; n += stride {
