@@ -464,7 +464,7 @@ func TestTreesOfALowerLayer(t *testing.T) {
 // A fault at the N-th system call of a deletion, and of its undo: the tree is whole, at one of its two places, and the trash says which.
 func TestFaultAtEveryCallOfAParking(t *testing.T) {
 	t.Parallel()
-	f := faults{stride: 5, late: true, run: deletes("t"), back: undoes,
+	f := faults{stride: 5, open: true, late: true, run: deletes("t"), back: undoes,
 		grow: func(t *testing.T) *tree { return grow(t, small) },
 		lay: func(x *tree) {
 			x.write("t/big.bin", strings.Repeat("b", 101))
