@@ -61,7 +61,7 @@ func TestAppendUnderAWriter(t *testing.T) {
 				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
 			}
 			must(t, daemon.Close())
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 			x.has("large", large+"daemon 1\n")
 		}
 	})
@@ -80,20 +80,14 @@ func TestCutUnderAWriter(t *testing.T) {
 			must(t, os.RemoveAll(path))
 			x.write("large", large)
 			must(t, x.append(mine))
-			count := int64(0)
 			var daemon *os.File
-			hook := func(string) *guardfs.Fault {
-				if count++; count != n/2 {
-					return nil
-				}
+			met, err := system.beside(n/2, func() {
 				if daemon, _ = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); daemon != nil && n%2 == 0 {
 					_, err := daemon.WriteString("theirs\n")
 					must(t, errors.Join(err, daemon.Close()))
 				}
-				return nil
-			}
-			err := system.meet(hook, func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) })
-			if count < n/2 {
+			}, func() error { return x.does(undoes) })
+			if !met {
 				must(t, err)
 				break
 			}
@@ -117,60 +111,6 @@ func TestCutUnderAWriter(t *testing.T) {
 		}
 		if undone == 0 || refused == 0 {
 			t.Errorf("%d undone, %d refused: the test tests less than it should", undone, refused)
-		}
-	})
-}
-
-// A fault at the N-th system call of an append in place: the tail is there, or not, and
-// the answer says which; where it is there in part, the next start appends the rest.
-func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
-	t.Parallel()
-	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		faults := badCalls()
-		faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-		faults["short"] = badCall{guardfs.Fault{Short: true}, false}
-		cells, none, all, again := 0, 0, 0, 0
-		for name, bad := range faults {
-			x := grow(t, store)
-			system := callsOf(x)
-			x.write("large", large)
-			for n := first(1); ; n++ {
-				must(t, os.Truncate(x.ws+"/large", int64(len(large))))
-				call, err := system.fail(n, bad, func() error { return x.append(mine) })
-				if call == "" {
-					must(t, err)
-					x.has("large", large+mine)
-					break
-				}
-				if bad.Short && call != "write" { // it is no error of any other call
-					continue
-				}
-				cells++
-				half := x.halfWay() != nil
-				if half {
-					again++
-					if err == nil {
-						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
-					}
-					x.reopen()
-				}
-				b, rerr := os.ReadFile(x.ws + "/large")
-				must(t, rerr)
-				switch now := string(b); {
-				case x.halfWay() != nil:
-					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-				case now == large && err != nil:
-					none++
-				case now == large+mine && (err == nil || half):
-					all++
-				default:
-					t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
-				}
-			}
-		}
-		t.Logf("%d faults; %d times nothing, %d times all, %d mended by the next start", cells, none, all, again)
-		if none == 0 || all == 0 || again == 0 {
-			t.Error("no fault did what this is about")
 		}
 	})
 }
@@ -316,19 +256,12 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 			x.write("victim", large)
 			must(t, os.WriteFile(x.data+"/victim", []byte(large), 0o600))
 			system := callsOf(x)
-			for n := first(1); ; n++ {
+			for n := first(t, 1); ; n++ {
 				must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
 				x.write("d/large", large)
 				x.write("victim", large)
-				count := int64(0)
-				hook := func(string) *guardfs.Fault {
-					if count++; count == n {
-						must(t, swap(x, path))
-					}
-					return nil
-				}
-				err := system.meet(hook, func() error { return errOf(x.call("s").Append(ctx, path, []byte("mine\n"), engine.Rules{})) })
-				if count < n {
+				met, err := system.beside(n, func() { must(t, swap(x, path)) }, func() error { return x.does(appends("d/large", "mine\n")) })
+				if !met {
 					break
 				}
 				for _, victim := range []string{x.data + "/victim", x.ws + "/victim"} {
@@ -348,79 +281,33 @@ func TestAppendToWhatWasSwapped(t *testing.T) {
 	})
 }
 
-// A file that may not grow any more, on a disk that is full: nothing of the tail is there.
-func TestAppendToAFullDisk(t *testing.T) {
+// A fault at the N-th system call of an append in place, or of its undo and redo: the tail is there, or not, and the answer says which; where it is
+// there in part, the next start appends the rest.
+func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		x := grow(t, store)
-		x.write("large", large)
-		system := callsOf(x)
-		hook := func(op string) *guardfs.Fault {
-			if op == "fallocate" {
-				return &guardfs.Fault{Err: syscall.ENOSPC}
-			}
-			return nil
-		}
-		system.hook.Store(&hook)
-		if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
-			t.Errorf("%v", err)
-		}
-		x.has("large", large)
-		x.settled()
+		f := faults{kinds: withFull(true), stride: 1, inOne: true, open: true, run: appends("large", mine),
+			grow: func(t *testing.T) *tree {
+				x := grow(t, store)
+				x.write("large", large)
+				return x
+			},
+			lay:   func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", int64(len(large)))) },
+			looks: func(x *tree) string { return x.reading("large") }}
+		f.play(t)
 	})
 }
 
-// A fault at the N-th system call of taking back, or appending again: the tail is there,
-// or it is not, and the answer says which.
 func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store func(*config.FS)) {
-		cells, again := 0, 0
-		for name, bad := range badCalls() {
-			x := grow(t, store)
-			system := callsOf(x)
-			x.write("large", large)
-			must(t, x.append(mine))
-			steps := []func(*engine.Engine, string) error{appendings["cut the tail"], appendings["append again"]}
-			from, to := large+mine, large
-			history := x.keep()
-			stride := cmp.Or(*every, 2)
-			for n := first(stride); ; n += stride {
-				if from == large+mine {
-					history.fault()
-				}
-				is := from
-				call, err := system.fail(n, bad, func() error { return steps[0](x.Engine, x.ws) })
-				if call == "" {
-					must(t, err)
-					if is == large+mine { // it has the more calls
-						break
-					}
-					steps[0], steps[1], from, to = steps[1], steps[0], to, from
-					continue
-				}
-				cells++
-				half := x.halfWay() != nil
-				if half || bad.lasting {
-					again++
-					x.reopen()
-				}
-				b, rerr := os.ReadFile(x.ws + "/large")
-				must(t, rerr)
-				switch now := string(b); {
-				case x.halfWay() != nil:
-					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-				case now == from && err != nil:
-				case now == to && (err == nil || half || bad.lasting):
-					steps[0], steps[1], from, to = steps[1], steps[0], to, from
-				default:
-					t.Fatalf("%s, call %d (%s): %v, %d bytes", name, n, call, err, len(now))
-				}
-			}
-		}
-		t.Logf("%d faults, %d mended by the next start", cells, again)
-		if cells < 80 || again == 0 {
-			t.Error("no fault did what this is about")
-		}
+		f := faults{stride: 2, inOne: true, open: true, run: undoes, back: redoes,
+			grow: func(t *testing.T) *tree { return grow(t, store) },
+			lay: func(x *tree) {
+				x.write("large", large)
+				must(x.t, x.append(mine))
+			},
+			looks: func(x *tree) string { return x.reading("large") }}
+		f.play(t)
 	})
 }

@@ -22,33 +22,10 @@ import (
 	"moltisfs/grep"
 	"moltisfs/grep/match"
 	"moltisfs/internal/approval"
-	"moltisfs/internal/audit"
-	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
-
-// operation is an engine.Operation without arguments and answers.
-type operation struct {
-	Changes bool
-	Time    time.Duration
-	Args    json.RawMessage
-	Decode  func(json.RawMessage) (any, error)
-	Run     func(context.Context) error
-	Refuse  func(context.Context, error) string
-}
-
-// do carries op out.
-func do(ctx context.Context, e *engine.Engine, c *engine.Call, op operation) error {
-	return errOf(engine.Do(ctx, e, c, engine.Operation[any, *dialect.Object]{
-		Changes: op.Changes, Time: op.Time, Args: op.Args, Decode: op.Decode,
-		Run: func(ctx context.Context, _ any) (*dialect.Object, error) { return &dialect.Object{}, op.Run(ctx) },
-		Refuse: func(ctx context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
-			return &dialect.Object{}, op.Refuse(ctx, no)
-		},
-	}))
-}
 
 // Every way out of Do has one record, whose outcome is the dialect's word or ours.
 func TestDoRecordsEveryWayOut(t *testing.T) {
@@ -106,56 +83,6 @@ func TestTimeOfACall(t *testing.T) {
 	if got := recorded(t, x)[1].Outcome; err != nil || !strings.HasSuffix(got, context.DeadlineExceeded.Error()) {
 		t.Errorf("%v, %q", err, got)
 	}
-}
-
-// recorded is the audit log of x.
-func recorded(t *testing.T, x *tree) (out []audit.Record) {
-	t.Helper()
-	err := audit.Read(t.Context(), filepath.Join(x.data, "audit"), func(line []byte) error {
-		var e audit.Entry
-		err := json.Unmarshal(line, &e)
-		out = append(out, e.Record)
-		for _, p := range e.Paths {
-			out[len(out)-1].Paths = append(out[len(out)-1].Paths, string(p))
-		}
-		return err
-	})
-	must(t, err)
-	return out
-}
-
-// asker says yes to everything, and remembers what it was asked.
-type asker struct {
-	asked []approval.Question
-	while func() // what happens while it thinks
-}
-
-func (a *asker) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
-	a.asked = append(a.asked, q)
-	if a.while != nil {
-		a.while()
-	}
-	return approval.Answer{Decision: approval.Approved}, nil
-}
-
-// last is the only question since the last call, with its paths below the workspace.
-func (a *asker) last(x *tree) (paths []string, summary, digest string) {
-	x.t.Helper()
-	if len(a.asked) != 1 {
-		x.t.Fatalf("%d questions", len(a.asked))
-	}
-	q := a.asked[0]
-	a.asked = nil
-	for _, p := range q.Paths {
-		paths = append(paths, strings.TrimPrefix(p, x.ws+"/"))
-	}
-	slices.Sort(paths)
-	return paths, strings.ReplaceAll(q.Summary, x.ws+"/", ""), q.Digest
-}
-
-func asking(t *testing.T) (*tree, *asker) {
-	x := grow(t, func(fs *config.FS) { fs.RequireApproval = true })
-	return x, &asker{}
 }
 
 // mkdir is a change that makes directories and nothing else.
@@ -290,25 +217,6 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	a.while = func() { _ = os.Mkdir(x.ws+"/n1", 0o755) }
 	must(t, errOf(c.ChangeFiles(ctx, write)))
 	x.has("n1/n2/f", "one\n")
-}
-
-// factsOf are the facts of a refusal for this cause; ok says that err is one.
-func factsOf[T any](err error, cause engine.Cause) (facts T, ok bool) {
-	r, is := errors.AsType[*engine.Refusal](err)
-	if !is || r.Cause != cause {
-		return facts, false
-	}
-	facts, ok = r.Facts.(T)
-	return facts, ok
-}
-
-// blockedBy are the reasons of a restore that was refused.
-func blockedBy(err error) (whys []engine.Why) {
-	blocked, _ := factsOf[[]engine.Blocked](err, engine.Conflicts)
-	for _, b := range blocked {
-		whys = append(whys, b.Why)
-	}
-	return whys
 }
 
 // A few files that go are a warning each; more are one, so that no other is lost among them.
@@ -632,97 +540,10 @@ func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engin
 	return e, c, ws
 }
 
-// ended runs op as a dialect does, and gives what the call came to.
-func ended(e *engine.Engine, changes bool, op func(context.Context, *engine.Call) error) (err error) {
-	c := &engine.Call{Tool: "Probe", Principal: "ci", Session: "s1", Dialect: "test"}
-	c.Headers = map[string]string{"team": "red"}
-	herr := do(context.Background(), e, c, operation{Changes: changes,
-		Run:    func(ctx context.Context) error { return op(ctx, c) },
-		Refuse: func(_ context.Context, no error) string { err = no; return string(engine.Reason(no).Code) },
-	})
-	return errors.Join(err, herr)
-}
-
-type act = func(*engine.Engine, context.Context, *engine.Call, string) error
-
-func reading(name string) act {
-	return func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return c.Read(ctx, ws+name, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
-			_, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
-			return sight, err
-		})
-	}
-}
-
-func searching(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-	m, err := match.Compile("a", match.Options{})
-	if err == nil {
-		_, err = c.Search(ctx, ws, grep.Query{Matcher: m})
-	}
-	return err
-}
-
-// acts are operations, with the questions that each asks the chain.
-var acts = []struct {
-	name    string
-	changes bool
-	do      act
-	asked   string
-}{
-	{"read", false, reading("/a"), "readFile /a"},
-	{"read through dots", false, reading("/d/../a"), "readFile /d/../a=/a"},
-	{"read through a link", false, reading("/l"), "readFile /l=/d/b"},
-	{"read what is not there", false, reading("/none"), "readFile /none"},
-	{"stat", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Stat(ctx, ws+"/a", true))
-	}, "stat /a"},
-	{"list", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.List(ctx, ws))
-	}, "readdir "},
-	{"list a tree", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil }))
-	}, "readdir /d; readdir /d/e"},
-	{"search", false, searching,
-		"readFile /a; readFile /d/b; readFile /d/e/c; readFile /secret/k; readFile /x/f; readdir ; readdir /d; readdir /d/e; readdir /secret; readdir /x"},
-	{"mkdir", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Mkdir(ctx, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}}))
-	}, "mkdir /m/n/o true"},
-	{"create with parents", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Create(ctx, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true}))
-	}, "writeFile /p/q/new; mkdir /p false; mkdir /p/q false"},
-	{"overwrite", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
-			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
-			return nil
-		}))
-	}, "readFile /a; writeFile /a"},
-	{"append", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Append(ctx, ws+"/a", []byte("more\n"), engine.Rules{}))
-	}, "appendFile /a"},
-	{"copy", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"}))
-	}, "copyFile /a -> /x/../copy=/copy"},
-	{"move", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"}))
-	}, "rename /copy -> /moved"},
-	{"move a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/d", To: ws + "/t"}))
-	}, "rename /d -> /t; rename /d/b -> /t/b; rename /d/e -> /t/e; rename /d/e/c -> /t/e/c"},
-	{"remove", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Delete(ctx, ws+"/moved", engine.DeleteOptions{}))
-	}, "rm /moved false"},
-	{"remove a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	}, "rm /t true; rm /t/b true; rm /t/e true; rm /t/e/c true"},
-	{"undo", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return errOf(c.Undo(ctx, engine.RestoreOptions{}))
-	}, "mkdir /t false; mkdir /t/e false; stat /t; writeFile /t; writeFile /t/b; writeFile /t/e/c"},
-}
-
 func TestWhatAChainIsAsked(t *testing.T) {
 	e, c, ws := chained(t, nil)
 	for _, a := range acts {
-		err := ended(e, a.changes, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) })
+		err := ended(e, a.changes, ws, a.do)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %v", a.name, err)
 		}
@@ -751,12 +572,13 @@ func TestAChainRefuses(t *testing.T) {
 		"panics":    func(policy.Input) (bool, error) { panic("no") },
 	} {
 		e, c, ws := chained(t, says)
-		before := treeOf(t, ws)
+		x := &tree{t: t, ws: ws}
+		before := x.looks()
 		for _, a := range acts {
 			if a.name == "undo" {
 				continue // there is nothing
 			}
-			err := ended(e, a.changes, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) })
+			err := ended(e, a.changes, ws, a.do)
 			want := engine.CodePathDenied
 			if name != "no" && name != "undecided" {
 				want = engine.CodePolicyError
@@ -769,21 +591,10 @@ func TestAChainRefuses(t *testing.T) {
 			}
 			c.asked = nil
 		}
-		if after := treeOf(t, ws); after != before {
+		if after := x.looks(); after != before {
 			t.Errorf("%s: changed\n%s\nto\n%s", name, before, after)
 		}
 	}
-}
-
-func treeOf(t *testing.T, dir string) string {
-	t.Helper()
-	var out []string
-	filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
-		text, _ := os.ReadFile(name)
-		out = append(out, name+" "+string(text))
-		return err
-	})
-	return strings.Join(out, "\n")
 }
 
 // A path in a tree that the chain closes is not shown, not moved and not removed with it.
@@ -791,8 +602,7 @@ func TestAChainWithinATree(t *testing.T) {
 	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
 		return !strings.Contains(in.ResolvedPath, "/secret/") && !strings.HasSuffix(in.ResolvedPath, "/e"), nil
 	})
-	in := func(changes bool, op func(context.Context, *engine.Call) error) error { return ended(e, changes, op) }
-	must(t, in(false, func(ctx context.Context, c *engine.Call) error {
+	must(t, ended(e, false, ws, func(ctx context.Context, c *engine.Call, _ string) error {
 		m, _ := match.Compile("key|gamma|beta", match.Options{})
 		r, err := c.Search(ctx, ws, grep.Query{Matcher: m})
 		if err == nil && (len(r.Files) != 1 || r.Files[0].Path != ws+"/d/b" || r.Skipped.Denied == 0) {
@@ -800,19 +610,10 @@ func TestAChainWithinATree(t *testing.T) {
 		}
 		return err
 	}))
-	before := treeOf(t, ws)
-	for name, op := range map[string]func(context.Context, *engine.Call) error{
-		"move": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"}))
-		},
-		"copy": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true}))
-		},
-		"remove": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Delete(ctx, ws+"/secret", engine.DeleteOptions{Recursive: true}))
-		},
-	} {
-		if err := in(true, op); err == nil || treeOf(t, ws) != before {
+	x := &tree{t: t, ws: ws}
+	before := x.looks()
+	for name, op := range map[string]act{"move": moves("secret", "open"), "copy": copies("secret", "open"), "remove": deletes("secret")} {
+		if err := ended(e, true, ws, op); err == nil || x.looks() != before {
 			t.Errorf("%s took what is closed with it: %v", name, err)
 		}
 	}
@@ -826,7 +627,7 @@ func TestAChainFailsOnTheWay(t *testing.T) {
 		}
 		return true, nil
 	})
-	err := ended(e, false, func(ctx context.Context, c *engine.Call) error { return searching(e, ctx, c, ws) })
+	err := ended(e, false, ws, searching)
 	if no, ok := errors.AsType[*policy.ChainError](err); !ok || no.Operation != "readFile" {
 		t.Error(err)
 	}
@@ -848,13 +649,13 @@ func TestDotsAndLinksPastAChain(t *testing.T) {
 		{"/a", engine.CodePathDenied, engine.CodePathDenied},
 	} {
 		for of, want := range map[string]engine.Code{"path": c.spelled, "resolved_path": c.resolved} {
-			var ws string
+			var ws string // known before the first question
 			e, _, dir := chained(t, func(in policy.Input) (bool, error) {
 				name := map[string]string{"path": in.Path, "resolved_path": in.ResolvedPath}[of]
 				return strings.HasPrefix(name, ws+"/d/"), nil
 			})
 			ws = dir
-			err := ended(e, false, func(ctx context.Context, call *engine.Call) error { return reading(c.path)(e, ctx, call, ws) })
+			err := ended(e, false, ws, reading(c.path))
 			if code(err) != want {
 				t.Errorf("%s under a rule on %s: %v, want %s", c.path, of, err, want)
 			}
@@ -872,35 +673,23 @@ func TestADialectsOwnQuestion(t *testing.T) {
 	}{
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a", Encoding: "utf8"}, reading("/a"), "readFile a=/a"},
 		{policy.Input{Operation: "readFile", Path: "l", ResolvedPath: "/l"}, reading("/l"), "readFile l=/d/b"},
-		{policy.Input{Operation: "exists", Path: "d/e", ResolvedPath: "/d/e"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			return errOf(c.Stat(ctx, ws+"/d/e", true))
-		}, "exists d/e=/d/e"},
-		{policy.Input{Operation: "readdir", Path: "d", ResolvedPath: "/d"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			return errOf(c.List(ctx, ws+"/d"))
-		}, "readdir d=/d"},
+		{policy.Input{Operation: "exists", Path: "d/e", ResolvedPath: "/d/e"}, stats("/d/e"), "exists d/e=/d/e"},
+		{policy.Input{Operation: "readdir", Path: "d", ResolvedPath: "/d"}, lists("/d"), "readdir d=/d"},
 		{policy.Input{Operation: "stat", Path: "a", ResolvedPath: "/a"}, reading("/a"), "stat a=/a; readFile /a"},
 		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a"}, reading("/d/b"), "readFile a=/a; readFile /d/b"},
-		{policy.Input{Operation: "writeFile", Path: "a", ResolvedPath: "/a"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-			return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
-				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
-				return nil
-			}))
-		}, "writeFile a=/a"},
-		{policy.Input{Operation: "rename", Path: "a", Destination: "z", ResolvedPath: "/a", ResolvedDestination: "/z"},
-			func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-				return errOf(c.Move(ctx, engine.MoveArgs{From: ws + "/a", To: ws + "/z"}))
-			}, "rename a=/a -> z=/z"},
+		{policy.Input{Operation: "writeFile", Path: "a", ResolvedPath: "/a"}, rewrites, "writeFile a=/a"},
+		{policy.Input{Operation: "rename", Path: "a", Destination: "z", ResolvedPath: "/a", ResolvedDestination: "/z"}, moves("a", "z"), "rename a=/a -> z=/z"},
 	} {
 		a.in.ResolvedPath = ws + a.in.ResolvedPath
 		if a.in.ResolvedDestination != "" {
 			a.in.ResolvedDestination = ws + a.in.ResolvedDestination
 		}
 		changes := a.in.Operation == "writeFile" || a.in.Operation == "rename"
-		if err := ended(e, changes, func(ctx context.Context, call *engine.Call) error {
+		if err := ended(e, changes, ws, func(ctx context.Context, call *engine.Call, ws string) error {
 			if err := call.AskPolicy(a.in); err != nil {
 				return err
 			}
-			return a.do(e, ctx, call, ws)
+			return a.do(ctx, call, ws)
 		}); err != nil {
 			t.Error(a.in.Operation, err)
 		}
@@ -951,7 +740,7 @@ func TestNobodyIsAskedAmidAChange(t *testing.T) {
 			}
 			return true, nil
 		}
-		if err := ended(e, true, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) }); err != nil {
+		if err := ended(e, true, ws, a.do); err != nil {
 			t.Errorf("%s: %v", a.name, err)
 		}
 		if intents() != before+1 {
@@ -1030,4 +819,80 @@ func TestCausesInErrors(t *testing.T) {
 			t.Errorf("%v: on record %s", err, last)
 		}
 	}
+}
+
+// ended runs op as a dialect does, and gives what the call came to.
+func ended(e *engine.Engine, changes bool, ws string, op act) (err error) {
+	c := &engine.Call{Tool: "Probe", Principal: "ci", Session: "s1", Dialect: "test"}
+	c.Headers = map[string]string{"team": "red"}
+	herr := do(context.Background(), e, c, operation{Changes: changes,
+		Run:    func(ctx context.Context) error { return op(ctx, c, ws) },
+		Refuse: func(_ context.Context, no error) string { err = no; return string(engine.Reason(no).Code) },
+	})
+	return errors.Join(err, herr)
+}
+
+func reading(name string) act {
+	return func(ctx context.Context, c *engine.Call, ws string) error {
+		return c.Read(ctx, ws+name, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
+			_, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
+			return sight, err
+		})
+	}
+}
+
+func searching(ctx context.Context, c *engine.Call, ws string) error {
+	m, err := match.Compile("a", match.Options{})
+	if err == nil {
+		_, err = c.Search(ctx, ws, grep.Query{Matcher: m})
+	}
+	return err
+}
+
+func stats(name string) act {
+	return func(ctx context.Context, c *engine.Call, ws string) error { return errOf(c.Stat(ctx, ws+name, true)) }
+}
+
+func lists(name string) act {
+	return func(ctx context.Context, c *engine.Call, ws string) error { return errOf(c.List(ctx, ws+name)) }
+}
+
+// rewrites makes another text of what the file a holds.
+func rewrites(ctx context.Context, c *engine.Call, ws string) error {
+	return errOf(c.Rewrite(ctx, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+		t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
+		return nil
+	}))
+}
+
+// acts are operations, with the questions that each asks the chain.
+var acts = []struct {
+	name    string
+	changes bool
+	do      act
+	asked   string
+}{
+	{"read", false, reading("/a"), "readFile /a"},
+	{"read through dots", false, reading("/d/../a"), "readFile /d/../a=/a"},
+	{"read through a link", false, reading("/l"), "readFile /l=/d/b"},
+	{"read what is not there", false, reading("/none"), "readFile /none"},
+	{"stat", false, stats("/a"), "stat /a"},
+	{"list", false, lists(""), "readdir "},
+	{"list a tree", false, func(ctx context.Context, c *engine.Call, ws string) error {
+		return errOf(c.ListTree(ctx, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil }))
+	}, "readdir /d; readdir /d/e"},
+	{"search", false, searching,
+		"readFile /a; readFile /d/b; readFile /d/e/c; readFile /secret/k; readFile /x/f; readdir ; readdir /d; readdir /d/e; readdir /secret; readdir /x"},
+	{"mkdir", true, mkdirs("m/n/o"), "mkdir /m/n/o true"},
+	{"create with parents", true, creates("p/q/new", "new\n"), "writeFile /p/q/new; mkdir /p false; mkdir /p/q false"},
+	{"overwrite", true, rewrites, "readFile /a; writeFile /a"},
+	{"append", true, appends("a", "more\n"), "appendFile /a"},
+	{"copy", true, copies("a", "x/../copy"), "copyFile /a -> /x/../copy=/copy"},
+	{"move", true, moves("copy", "moved"), "rename /copy -> /moved"},
+	{"move a tree", true, moves("d", "t"), "rename /d -> /t; rename /d/b -> /t/b; rename /d/e -> /t/e; rename /d/e/c -> /t/e/c"},
+	{"remove", true, func(ctx context.Context, c *engine.Call, ws string) error {
+		return errOf(c.Delete(ctx, ws+"/moved", engine.DeleteOptions{}))
+	}, "rm /moved false"},
+	{"remove a tree", true, deletes("t"), "rm /t true; rm /t/b true; rm /t/e true; rm /t/e/c true"},
+	{"undo", true, undoes, "mkdir /t false; mkdir /t/e false; stat /t; writeFile /t; writeFile /t/b; writeFile /t/e/c"},
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -135,7 +135,7 @@ func TestOverlayReads(t *testing.T) {
 		"search": func(path string) (string, error) {
 			r, err := x.through(d).Search(ctx, path, grep.Query{Matcher: m, Mode: grep.Content})
 			if err != nil || len(r.Rows) != 1 {
-				return "", cmpErr(err, fmt.Errorf("%+v", r))
+				return "", cmp.Or(err, fmt.Errorf("%+v", r))
 			}
 			return r.Rows[0].Text + "\n", nil
 		},
@@ -183,104 +183,49 @@ func TestOverlayReads(t *testing.T) {
 	x.has("e/held", "buffer\n")
 }
 
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
-}
-
 // A change of a path that the editor holds goes to the editor, or is refused: the disk stays as it is, and
 // no text comes of both.
 func TestOverlayChanges(t *testing.T) {
 	refused := "unsaved_text"
-	type change = func(x *tree, c *engine.Call, path string) error
-	write := func(text, encoding string) change {
-		return func(x *tree, c *engine.Call, path string) error {
-			_, _, err := c.Write(ctx, engine.WriteArgs{Path: path, Text: text, Encoding: encoding, Rules: engine.Rules{Parents: true}})
-			return err
-		}
-	}
-	appended := func(tail string) change {
-		return func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Append(ctx, path, []byte(tail), engine.Rules{}))
-		}
-	}
-	files := func(m func(x *tree, path string) engine.Files) change {
-		return func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.ChangeFiles(ctx, m(x, path)))
-		}
-	}
-	moved := func(from, to string) change {
-		return func(x *tree, c *engine.Call, _ string) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
+	write := func(name, encoding string) act {
+		return func(ctx context.Context, c *engine.Call, ws string) error {
+			return lastOf(c.Write(ctx, engine.WriteArgs{Path: ws + "/" + name, Text: "é\n", Encoding: encoding, Rules: engine.Rules{Parents: true}}))
 		}
 	}
 	for _, c := range []struct {
 		what, name string
-		change     change
+		change     act
 		want       string // what the editor has then, or the cause
 	}{
-		{"write", "held", write("é\n", ""), "é\n"},
-		{"write", "new", write("é\n", ""), "é\n"},
-		{"write", "none/f", write("é\n", ""), refused},
-		{"write", "denied", write("é\n", ""), "denied"},
-		{"write in Latin-1", "held", write("é\n", "latin1"), "é\n"},
-		{"append", "held", appended("x"), "buffer\nx"},
-		{"append", "new", appended("x"), "buffer\nx"},
-		{"append bytes", "held", appended("\xff"), refused},
-		{"append", "denied", appended("x"), "denied"},
-		{"edit", "held", func(x *tree, c *engine.Call, path string) error {
-			_, _, err := c.Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "buffer", New: "é"}}, Encoding: "latin1"})
-			return err
+		{"write", "held", write("held", ""), "é\n"},
+		{"write", "new", write("new", ""), "é\n"},
+		{"write", "none/f", write("none/f", ""), refused},
+		{"write", "denied", write("denied", ""), "denied"},
+		{"write in Latin-1", "held", write("held", "latin1"), "é\n"},
+		{"append", "held", appends("held", "x"), "buffer\nx"},
+		{"append", "new", appends("new", "x"), "buffer\nx"},
+		{"append bytes", "held", appends("held", "\xff"), refused},
+		{"append", "denied", appends("denied", "x"), "denied"},
+		{"edit", "held", func(ctx context.Context, c *engine.Call, ws string) error {
+			return lastOf(c.Edit(ctx, engine.EditArgs{Path: ws + "/held", Edits: []edit.Edit{{Old: "buffer", New: "é"}}, Encoding: "latin1"}))
 		}, "é\n"},
-		{"edit of what is on the disk", "held", func(x *tree, c *engine.Call, path string) error {
-			_, _, err := c.Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "disk", New: "x"}}})
-			return err
+		{"edit of what is on the disk", "held", func(ctx context.Context, c *engine.Call, ws string) error {
+			return lastOf(c.Edit(ctx, engine.EditArgs{Path: ws + "/held", Edits: []edit.Edit{{Old: "disk", New: "x"}}}))
 		}, "no_match"},
-		{"create", "new", func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Create(ctx, path, []byte("x"), engine.Rules{}))
-		}, "conflicts"},
-		{"copy over", "held", func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Copy(ctx, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
-		}, "disk\n"},
-		{"metadata", "held", files(func(x *tree, path string) engine.Files {
-			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o777}}
-				return nil
-			}}
-		}), refused},
-		{"remove", "held", files(func(_ *tree, path string) engine.Files {
-			return engine.Files{Paths: []string{path}, Next: gone}
-		}), refused},
-		{"several", "held", files(func(x *tree, _ string) engine.Files { return x.becomes("x", "plain", "held") }), refused},
-		{"directory", "new", files(func(x *tree, _ string) engine.Files { return x.mkdir("new") }), refused},
-		{"link", "new", files(func(_ *tree, path string) engine.Files {
-			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindSymlink, Target: "plain"}
-				return nil
-			}}
-		}), refused},
-		{"over a link", "link", files(func(x *tree, path string) engine.Files {
-			m := x.becomes("x", "link")
-			m.Links = map[string]bool{path: true}
-			return m
-		}), refused},
-		{"move", "held", moved("held", "other"), refused},
-		{"move over", "held", moved("plain", "held"), refused},
-		{"move to", "new", moved("plain", "new"), refused},
-		{"move the directory", "d/held", moved("d", "e"), refused},
-		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
-		}, refused},
-		{"delete the directory", "d/held", func(x *tree, c *engine.Call, _ string) error {
-			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
-		}, refused},
-		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
-			x.cfg.Checkpoint.MaxFileBytes = 1
-			x.reopen()
-			return errOf(x.Begin(c).Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
-		}, refused},
+		{"create", "new", creates("new", "x"), "conflicts"},
+		{"copy over", "held", copies("plain", "held"), "disk\n"},
+		{"metadata", "held", becomes("held", engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o777}}), refused},
+		{"remove", "held", becomes("held", engine.After{Kind: guardfs.KindAbsent}), refused},
+		{"several", "held", writes("x", "plain", "held"), refused},
+		{"directory", "new", mkdirs("new"), refused},
+		{"link", "new", becomes("new", engine.After{Kind: guardfs.KindSymlink, Target: "plain"}), refused},
+		{"over a link", "link", becomes("link", engine.After{Kind: guardfs.KindFile, Content: []byte("x")}), refused},
+		{"move", "held", moves("held", "other"), refused},
+		{"move over", "held", moves("plain", "held"), refused},
+		{"move to", "new", moves("plain", "new"), refused},
+		{"move the directory", "d/held", moves("d", "e"), refused},
+		{"delete", "held", deletes("held"), refused},
+		{"delete the directory", "d/held", deletes("d"), refused},
 	} {
 		for _, dry := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s %s, asked %v", c.what, c.name, dry), func(t *testing.T) {
@@ -289,7 +234,7 @@ func TestOverlayChanges(t *testing.T) {
 				was, path, asker := x.looks(), x.ws+"/"+c.name, &asker{}
 				call := x.through(d)
 				call.Approver = asker
-				err := c.change(x, call, path)
+				err := c.change(ctx, call, x.ws)
 				want := c.want
 				if r := engine.Reason(err); err != nil {
 					if r == nil || r.Cause.Name != want {
@@ -310,20 +255,6 @@ func TestOverlayChanges(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// A file that the editor does not hold goes to the disk, as ever.
-func TestOverlayLeavesOthersAlone(t *testing.T) {
-	x, d := edited(t, nil)
-	must(t, errOf(x.through(d).ChangeFiles(ctx, x.becomes("x\n", "plain", "other"))))
-	if _, _, err := x.through(d).Write(ctx, engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
-		t.Error(err)
-	}
-	x.has("plain", "y\n")
-	x.has("other", "x\n")
-	if len(d.texts) != 6 {
-		t.Errorf("the editor has %v", d.texts)
 	}
 }
 
@@ -463,41 +394,17 @@ func TestOverlayThatFails(t *testing.T) {
 	} {
 		x, d := edited(t, func(fs *config.FS) { fs.TrackReads = true })
 		d.load = c.load
-		was, path := x.looks(), x.ws+"/held"
-		for n, do := range []func(ctx context.Context, c *engine.Call) (string, error){
-			func(ctx context.Context, c *engine.Call) (got string, err error) {
-				err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
-					b, sight, err := all(s)
-					got = string(b)
-					return sight, err
-				})
-				return got, err
-			},
-			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", errOf(c.Stat(ctx, path, true))
-			},
-			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", errOf(c.Append(ctx, path, []byte("x"), engine.Rules{}))
-			},
-			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", errOf(c.Create(ctx, x.ws+"/new", []byte("x"), engine.Rules{}))
-			},
-			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", errOf(c.Copy(ctx, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
-			},
-			func(ctx context.Context, c *engine.Call) (string, error) {
-				return "", errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
-			},
-		} {
+		was := x.looks()
+		for n, do := range []act{reading("/held"), stats("/held"), appends("held", "x"), creates("new", "x"), copies("held", "copy"), deletes("held")} {
 			short := time.Minute
 			if strings.HasPrefix(what, "waits") {
 				short = 30 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(ctx, short)
-			got, err := do(ctx, x.through(d))
+			err := do(ctx, x.through(d), x.ws)
 			cancel()
-			if got != "" || code(err) != c.want {
-				t.Errorf("%s, %d: %q %v", what, n, got, err)
+			if code(err) != c.want {
+				t.Errorf("%s, %d: %v", what, n, err)
 			}
 			if what == "waits for ever" || what == "too much" && n == 2 {
 				break // each takes a second, or much memory
@@ -518,8 +425,6 @@ func TestOverlayThatFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func errOf[T any](_ T, err error) error { return err }
 
 // A text that the editor may or may not have taken: the answer, the record and the undo tell which.
 func TestOverlayTakesOrDoesNot(t *testing.T) {
@@ -693,9 +598,7 @@ func TestOverlayIsNoChangeFromOutside(t *testing.T) {
 	for turn, name := range []string{"held", "plain"} {
 		c.Turn = fmt.Sprint("t", turn)
 		c.BeginTurn(ctx)
-		if _, _, err := c.Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "after\n"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lastOf(c.Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "after\n"})))
 	}
 	c.Turn = "t2"
 	c.BeginTurn(ctx)
@@ -754,9 +657,7 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	if got, err := x.seen(x.through(d), path); err != nil || !strings.HasPrefix(got, "caf\xe9") {
 		t.Errorf("%q %v", got, err)
 	}
-	if _, _, err := x.through(d).Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
-		t.Error(err)
-	}
+	must(t, lastOf(x.through(d).Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}})))
 	x.has("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
 	d.put(path, "caf\uFFFD typed\n")
 	was := x.looks()
@@ -1009,9 +910,7 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 			c.Turn = "t"
 			for _, text := range []string{"2\n", "3\n\n", "", "4\n"} {
 				for _, name := range []string{"/f", "/g"} {
-					if _, _, err := c.Write(ctx, engine.WriteArgs{Path: x.ws + name, Text: text, Rules: engine.Rules{Meant: true}}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, lastOf(c.Write(ctx, engine.WriteArgs{Path: x.ws + name, Text: text, Rules: engine.Rules{Meant: true}})))
 				}
 			}
 			if !client {
@@ -1036,45 +935,25 @@ func TestOverlaySavedManyTimes(t *testing.T) {
 // Saved text is no unsaved text: each change that can't be made in the client is made on the disk where it has the
 // same as the client, and refused, with nothing done, where the client has another.
 func TestOverlaySavedGoesToTheDisk(t *testing.T) {
-	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
-		"delete": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Delete(ctx, path, engine.DeleteOptions{}))
-		},
-		"delete the directory": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Delete(ctx, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
-		},
-		"move": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: path, To: x.ws + "/to"}))
-		},
-		"move over": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
-		},
-		"move the directory": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
-		},
-		"copy": func(x *tree, c *engine.Call, path string) error {
-			was, _ := os.ReadFile(path)
-			err := errOf(c.Copy(ctx, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
-			if got, _ := os.ReadFile(x.ws + "/copy/f"); string(got) != string(was) {
+	for what, change := range map[string]act{
+		"delete":               deletes("d/f"),
+		"delete the directory": deletes("d"),
+		"move":                 moves("d/f", "to"),
+		"move over":            moves("plain", "d/f"),
+		"move the directory":   moves("d", "e"),
+		"copy": func(ctx context.Context, c *engine.Call, ws string) error {
+			was, _ := os.ReadFile(ws + "/d/f")
+			err := copies("d", "copy")(ctx, c, ws)
+			if got, _ := os.ReadFile(ws + "/copy/f"); string(got) != string(was) {
 				err = errors.New("not the same bytes")
 			}
 			return err
 		},
-		"remove": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: gone}))
-		},
-		"several": func(x *tree, c *engine.Call, _ string) error {
-			return errOf(c.ChangeFiles(ctx, x.becomes("x\n", "d/f", "plain", "new")))
-		},
-		"bytes": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.Append(ctx, path, []byte("\xff"), engine.Rules{}))
-		},
-		"metadata": func(x *tree, c *engine.Call, path string) error {
-			return errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
-				return nil
-			}}))
-		},
+		"remove":  becomes("d/f", engine.After{Kind: guardfs.KindAbsent}),
+		"several": writes("x\n", "d/f", "plain", "new"),
+		"bytes":   appends("d/f", "\xff"),
+		"metadata": becomes("d/f", engine.After{Kind: guardfs.KindFile, Content: []byte("x"),
+			Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}),
 	} {
 		for form, text := range map[string]string{"crlf": "a\r\nb\r\n", "mark": "\xef\xbb\xbfa\n", "lf": "a\n", "empty": ""} {
 			for _, typed := range []bool{false, true} {
@@ -1084,7 +963,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 					x.write("d/f", text)
 					x.write("d/bin", "\x00\x01")
 					x.write("plain", "p\n")
-					path, c := x.ws+"/d/f", x.call("s")
+					c := x.call("s")
 					s := &saver{}
 					d := &editor{}
 					c.Overlay = d
@@ -1105,7 +984,7 @@ func TestOverlaySavedGoesToTheDisk(t *testing.T) {
 					}
 					sees = false
 					was := x.looks()
-					err := change(x, c, path)
+					err := change(ctx, c, x.ws)
 					if changed := x.looks() != was; changed == (typed && what != "copy") || (err != nil) != typed {
 						t.Fatalf("changed %v: %v", changed, err)
 					}

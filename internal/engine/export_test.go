@@ -172,11 +172,6 @@ func (e *Engine) LockOp(ctx context.Context, id checkpoint.ID) (unlock func()) {
 	return unlock
 }
 
-// OpFree says that nobody has that lock.
-func (e *Engine) OpFree(ctx context.Context, id checkpoint.ID) bool {
-	return e.dead(ctx, e.tagOf(ctx, id))
-}
-
 // LockKey is the lock of a path.
 func (e *Engine) LockKey(path string) string {
 	place, err := e.tree.Entry(path)
@@ -185,17 +180,6 @@ func (e *Engine) LockKey(path string) string {
 	}
 	defer place.Close()
 	return place.LockKey()
-}
-
-// RestoreAfter restores what a checkpoint holds, after something else has happened to the store.
-func (c *Call) RestoreAfter(ctx context.Context, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
-	return c.runRestore(ctx, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
-		if err == nil {
-			err = then(db)
-		}
-		return plan, err
-	})
 }
 
 // Hurry lets calls be left behind d after their deadline, whatever is mounted; 0: as ever.

@@ -68,52 +68,34 @@ func TestFrozenFileSystem(t *testing.T) {
 	}
 	x.Hurry(5 * time.Millisecond)
 	const short = 20 * time.Millisecond
-	do := func(most time.Duration, run func(ctx context.Context, c *engine.Call) error) error {
+	do := func(most time.Duration, ws string, run act) error {
 		c, refused := x.call("s"), error(nil)
 		err := do(t.Context(), x.Engine, c, operation{Changes: true, Time: most,
-			Run:    func(ctx context.Context) error { return run(ctx, c) },
+			Run:    func(ctx context.Context) error { return run(ctx, c, ws) },
 			Refuse: func(_ context.Context, err error) string { refused = err; return "refused" }})
 		return errors.Join(err, refused)
 	}
-	file := at + "/f.txt"
-	ops := map[string]func(ctx context.Context, c *engine.Call) error{
-		"read": func(ctx context.Context, c *engine.Call) error {
-			return c.Read(ctx, file, func(context.Context, *engine.Source) (*engine.ReadRecord, error) { return nil, nil })
-		},
-		"write": func(ctx context.Context, c *engine.Call) error {
-			_, _, err := c.Write(ctx, engine.WriteArgs{Path: file, Text: "x"})
-			return err
-		},
-		"stat": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Stat(ctx, file, true))
-		},
-		"list": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.List(ctx, at))
-		},
-		"search": func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Files(ctx, at, grep.GlobQuery{Pattern: "**"}))
-		},
+	globs := func(ctx context.Context, c *engine.Call, at string) error {
+		return errOf(c.Files(ctx, at, grep.GlobQuery{Pattern: "**"}))
 	}
+	ops := map[string]act{"read": reading("/f.txt"), "write": writes("x", "f.txt"), "stat": stats("/f.txt"), "list": lists(""), "search": globs}
 	threads := func() int {
 		tasks, _ := os.ReadDir("/proc/self/task")
 		return len(tasks)
 	}
 	before := threads()
 	for name, op := range ops {
-		err := do(short, op)
+		err := do(short, at, op)
 		if no := engine.Reason(err); no == nil || no.Code != engine.CodeDeadline {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := do(time.Minute, func(ctx context.Context, c *engine.Call) error {
-			_, err := c.Files(ctx, x.ws, grep.GlobQuery{Pattern: "**"}) // a mount is passed over
-			return err
-		}); err != nil {
+		if err := do(time.Minute, x.ws, globs); err != nil { // a mount is passed over
 			t.Errorf("elsewhere, after %s: %v", name, err)
 		}
 	}
 	refused := 0
 	for range 60 {
-		if err := do(short, ops["stat"]); engine.TooManyCalls.In(err) {
+		if err := do(short, at, ops["stat"]); engine.TooManyCalls.In(err) {
 			refused++
 		}
 	}
@@ -123,6 +105,6 @@ func TestFrozenFileSystem(t *testing.T) {
 	thaw()
 	thaw = func() {}
 	testdir.Until(t, "a call after it was gone", func() bool {
-		return do(time.Minute, func(context.Context, *engine.Call) error { return nil }) == nil
+		return do(time.Minute, x.ws, stats("/a.txt")) == nil
 	})
 }

@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,7 +44,7 @@ const realKills = 3
 type deed struct {
 	change func(*config.FS)
 	start  bool // its start is part of it; run may be nil
-	run    func(e *engine.Engine, ws string) error
+	run    act
 }
 
 // deeds are all that any test has a process do, so that TestKilledChild finds them. No two may have
@@ -61,7 +60,7 @@ var deeds = func() map[string]deed {
 	for name, run := range parkings {
 		add(name, deed{change: small, run: run})
 	}
-	for _, tests := range []map[string]func(*engine.Engine, string) error{appendings, copyings} {
+	for _, tests := range []map[string]act{appendings, copyings} {
 		for name, run := range tests {
 			add(name, deed{change: tight, run: run})
 		}
@@ -93,7 +92,7 @@ func (d deed) in(dir string, hook func() *guardfs.Fault) error {
 	}
 	on.Store(true)
 	if d.run != nil {
-		err = d.run(e, dir+"/ws")
+		err = d.run(ctx, maker(e), dir+"/ws")
 	}
 	return errors.Join(err, e.Close())
 }
@@ -239,7 +238,7 @@ func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, 
 	total := deeds[name].calls(t, x.dir())
 	done := x.looks()
 	stride := cmp.Or(*every, max(1, total/killRounds))
-	begin := first(stride)
+	begin := first(t, stride)
 	var at []int64
 	for n := begin; n <= total; n += stride {
 		at = append(at, n)
@@ -299,12 +298,14 @@ func inOrder(text string) string {
 }
 
 // first is the call that a test of each so manieth begins with: another one with each commit, so
-// that in time all are met.
-func first(stride int64) int64 {
-	if *from != 0 {
-		return *from
-	}
-	return 1 + int64(commit()%uint64(stride))
+// that in time all are met. A test that fails says which it was.
+func first(t testing.TB, stride int64) (n int64) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again with -from %d", n)
+		}
+	})
+	return cmp.Or(*from, 1+int64(commit()%uint64(stride)))
 }
 
 var commit = sync.OnceValue(func() uint64 {
@@ -314,85 +315,8 @@ var commit = sync.OnceValue(func() uint64 {
 	return h.Sum64()
 })
 
-// makings are changes that make directories, or take them away, and what is there before them.
-var makings = map[string]struct {
-	lay func(x *tree)
-	run func(e *engine.Engine, ws string) error
-}{
-	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).ChangeFiles(ctx, engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: holding("new\n")}))
-	}},
-	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		a := engine.MkdirArgs{Path: ws + "/x/y/z", Rules: engine.Rules{Parents: true}}
-		return errOf(maker(e).Mkdir(ctx, a))
-	}},
-	"move a tree": {func(x *tree) {
-		x.write("d/a/f", "f\n")
-		x.write("d/g", "g\n")
-	}, func(e *engine.Engine, ws string) error {
-		a := engine.MoveArgs{From: ws + "/d", To: ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		return errOf(maker(e).Move(ctx, a))
-	}},
-	"move a tree back": {func(x *tree) {
-		x.write("d/a/f", "f\n")
-		must(x.t, errOf(maker(x.Engine).Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"take back": {func(x *tree) {
-		x.put("s", "x/y/z/f", "new\n")
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"bring back what is parked": {func(x *tree) {
-		x.needsTrash()
-		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
-		x.remove("u/v/t")
-		must(x.t, os.RemoveAll(x.ws+"/u"))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"take back a run": {func(x *tree) { x.run() }, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"bring back a run": {func(x *tree) {
-		x.run()
-		must(x.t, errOf(maker(x.Engine).Undo(ctx, engine.RestoreOptions{})))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
-	}},
-	"rewind": {func(x *tree) { x.goesAndComes() }, rewind},
-	"rewind back": {func(x *tree) {
-		x.goesAndComes()
-		must(x.t, rewind(x.Engine, x.ws))
-	}, func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	}},
-	"delete a tree": {func(x *tree) {
-		x.write("t/a/1", "1\n")
-		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
-	}, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	}},
-	"delete directories alone": {func(x *tree) {
-		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
-	}, func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	}},
-}
-
-func rewind(e *engine.Engine, _ string) error {
-	return errOf(maker(e).Restore(ctx, rewindTo("t"), engine.RestoreOptions{}))
-}
-
 func maker(e *engine.Engine) *engine.Call {
 	return e.Begin(&engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"})
-}
-
-// remove deletes a tree by way of the engine.
-func (x *tree) remove(name string) {
-	x.t.Helper()
-	must(x.t, errOf(x.call("s").Delete(ctx, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})))
 }
 
 // dirs lists the directories of a tree.
@@ -539,21 +463,6 @@ func (k *killedMaking) use(dir string, n int64) (theirs, others string) {
 	return theirs, others
 }
 
-// copyings are copies of what the store can't hold, and what takes one back.
-var copyings = map[string]func(e *engine.Engine, ws string) error{
-	"copy large": func(e *engine.Engine, ws string) error { return copyLarge(ctx, maker(e), ws) },
-	"copy large over": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/small", Overwrite: true}))
-	},
-	"copy large back": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-}
-
-func copyLarge(ctx context.Context, c *engine.Call, ws string) error {
-	return errOf(c.Copy(ctx, engine.CopyArgs{From: ws + "/large", To: ws + "/d/new", Rules: engine.Rules{Parents: true}}))
-}
-
 // A process is killed before every system call of a large copy: after the next start it is there as a
 // whole, or not at all, and what was there before is too.
 func TestKilledCopying(t *testing.T) {
@@ -566,7 +475,7 @@ func TestKilledCopying(t *testing.T) {
 				x.write("small", "small\n")
 				if step == "copy large back" {
 					x.needsTrash()
-					must(t, copyings["copy large"](x.Engine, x.ws))
+					must(t, x.does(copyings["copy large"]))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -597,19 +506,6 @@ func TestKilledCopying(t *testing.T) {
 // mine is a tail that takes more than one page.
 var mine = strings.Repeat("mine, a line\n", 700)
 
-// appendings are appends in place, and what takes them back.
-var appendings = map[string]func(e *engine.Engine, ws string) error{
-	"append": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Append(ctx, ws+"/large", []byte(mine), engine.Rules{}))
-	},
-	"cut the tail": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-	"append again": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Redo(ctx, engine.RestoreOptions{}))
-	},
-}
-
 // A process is killed before every system call of an append: after the next start all of the tail is
 // there, or nothing of it.
 func TestKilledAppending(t *testing.T) {
@@ -623,10 +519,10 @@ func TestKilledAppending(t *testing.T) {
 			lay := func() { // a copy of it would be another file
 				x.write("large", large)
 				if step != "append" {
-					must(t, appendings["append"](x.Engine, x.ws))
+					must(t, x.does(appendings["append"]))
 				}
 				if step == "append again" {
-					must(t, appendings["cut the tail"](x.Engine, x.ws))
+					must(t, x.does(appendings["cut the tail"]))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -644,16 +540,6 @@ func TestKilledAppending(t *testing.T) {
 	}
 }
 
-// parkings are a deletion that parks, and its undo.
-var parkings = map[string]func(e *engine.Engine, ws string) error{
-	"park": func(e *engine.Engine, ws string) error {
-		return errOf(maker(e).Delete(ctx, ws+"/t", engine.DeleteOptions{Recursive: true}))
-	},
-	"bring back": func(e *engine.Engine, _ string) error {
-		return errOf(maker(e).Undo(ctx, engine.RestoreOptions{}))
-	},
-}
-
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
@@ -668,7 +554,7 @@ func TestKilledParking(t *testing.T) {
 				x.write("t/sub/b.txt", "b\n")
 				whole = x.looks()
 				if step == "bring back" {
-					x.remove("t")
+					must(t, x.does(deletes("t")))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
@@ -704,10 +590,8 @@ func TestKilledTakingBack(t *testing.T) {
 		return names
 	}
 	lay := func() { // a copy of it would be other files
-		for _, name := range []string{"a", "b", "c"} {
-			x.write(name, "old")
-		}
-		x.cut("rename", 3, makes("new", "a", "b", "c"))
+		x.writeAll("old", "a", "b", "c")
+		x.cut("rename", 3, writes("new", "a", "b", "c"))
 		for i, name := range []string{"a", "b", "c"} {
 			x.has(name, []string{"new", "new", "old"}[i])
 		}
@@ -716,9 +600,7 @@ func TestKilledTakingBack(t *testing.T) {
 		left := len(litter())
 		littered += left
 		x.open()
-		for _, name := range []string{"a", "b", "c"} {
-			x.has(name, "old")
-		}
+		x.haveAll("old", "a", "b", "c")
 		must(t, x.Close())
 		if names := litter(); names != nil {
 			t.Errorf("killed before call %d: %v is left", n, names)
@@ -754,355 +636,6 @@ func (c *calls) ends(n int64, run func() error) (met bool, err error) {
 	return over.Load(), err
 }
 
-// objects is the tree by the identity of each object, contents included.
-func (x *tree) objects() string {
-	x.t.Helper()
-	var out strings.Builder
-	must(x.t, filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
-		var st syscall.Stat_t
-		if err == nil {
-			err = syscall.Lstat(p, &st)
-		}
-		fmt.Fprintf(&out, "%s %d %o %d ", p[len(x.ws):], st.Ino, st.Mode, st.Size)
-		if d.Type().IsRegular() {
-			b, _ := os.ReadFile(p)
-			out.Write(b)
-		}
-		out.WriteString("\n")
-		return err
-	}))
-	return out.String()
-}
-
-// passages are changes of several steps, with what is there before them.
-var passages = map[string]struct {
-	lay []string
-	run func(x *tree) error
-}{
-	"a file with its directories": {[]string{"f"}, func(x *tree) error {
-		return x.writeAll(x.call("s"), []string{"x/y/f"}, "new\n")
-	}},
-	"files, new and old": {[]string{"e", "keep/k", "d/a"}, func(x *tree) error {
-		return x.writeAll(x.call("s"), []string{"e", "keep/k", "d/new", "x/y/f", "x/g"}, "new\n")
-	}},
-	"directories": {[]string{"f"}, func(x *tree) error {
-		a := engine.MkdirArgs{Path: x.ws + "/x/y", Rules: engine.Rules{Parents: true}}
-		return errOf(x.call("s").Mkdir(ctx, a))
-	}},
-	"a tree moves": {[]string{"d/b/c", "e", "d/a"}, func(x *tree) error {
-		a := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
-		return errOf(x.call("s").Move(ctx, a))
-	}},
-	"a file moves over another": {[]string{"e", "d/f"}, func(x *tree) error {
-		a := engine.MoveArgs{From: x.ws + "/d/f", To: x.ws + "/e", Overwrite: true}
-		return errOf(x.call("s").Move(ctx, a))
-	}},
-	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
-		return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
-	}},
-}
-
-var history = flag.Int("history", 20, "the faults of a test that meet the same store, before it begins anew")
-
-// snapshot is a data directory as it was while the tree looked like that.
-type snapshot struct {
-	x          *tree
-	dir, tree  string
-	left, back int // faults until it is put back; how often it was
-}
-
-// keep copies the data directory. A restore costs more the longer the history of its paths is, so
-// a test of thousands of restores goes back to a short one from time to time.
-func (x *tree) keep() *snapshot {
-	x.t.Helper()
-	s := &snapshot{x: x, dir: x.t.TempDir() + "/data", tree: x.looks(), left: *history}
-	must(x.t, x.Close())
-	copyAll(x.t, x.data, s.dir)
-	x.open()
-	return s
-}
-
-// fault counts one. After the last it puts the data directory back as soon as the tree looks as it did.
-func (s *snapshot) fault() {
-	s.x.t.Helper()
-	if s.left--; s.left > 0 || s.x.looks() != s.tree {
-		return
-	}
-	s.left, s.back = *history, s.back+1
-	must(s.x.t, errors.Join(s.x.Close(), os.RemoveAll(s.x.data)))
-	copyAll(s.x.t, s.dir, s.x.data)
-	s.x.open()
-}
-
-// A fault at the N-th system call of the undo of a script's run over several files, or of its redo, for every N: all of them are as they were, or all are
-// restored, and the answer says which. Where everything goes wrong from the N-th call on, that holds after the next start.
-func TestFaultAtEveryCallOfARewind(t *testing.T) {
-	t.Parallel()
-	faults := badCalls()
-	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	cells, again, toldOf, anew, firm := 0, 0, 0, 0, false
-	for name, bad := range faults {
-		t.Run(name, func(t *testing.T) {
-			stride := cmp.Or(*every, 6)
-			x := grow(t, nil)
-			firm = !x.bestEffort()
-			system := callsOf(x)
-			x.write("edited.txt", "old\n")
-			x.write("gone/deep.txt", "old\n")
-			must(t, os.Symlink("edited.txt", x.ws+"/link"))
-			old := x.looks()
-			c := x.call("s")
-			c.Run = 7
-			change := func(path, content string) {
-				must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: holding(content)})))
-			}
-			change("/edited.txt", "first\n")
-			change("/edited.txt", "new\n")
-			change("/made/new.txt", "new\n")
-			must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
-				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
-					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
-					return nil
-				}})))
-			changed := x.looks()
-			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Call).Undo, (*engine.Call).Redo,
-			}
-			from, to := changed, old
-			history := x.keep()
-			for n := first(stride); ; n += stride {
-				history.fault()
-				var kept []engine.Blocked
-				call, err := system.fail(n, bad, func() error {
-					done, err := steps[0](x.call("s"), ctx, engine.RestoreOptions{})
-					if err == nil {
-						kept = done.Kept
-					}
-					return err
-				})
-				if call == "" {
-					must(t, err)
-					break
-				}
-				cells++
-				now := bare(x.looks())
-				left := x.halfWay()
-				if bad.lasting && left != nil {
-					if err == nil {
-						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
-					}
-					again++
-					x.reopen()
-					now = bare(x.looks())
-				}
-				switch {
-				case err != nil && now == bare(from):
-				case now == bare(to): // done, though something after it went wrong
-					steps[0], steps[1] = steps[1], steps[0]
-					from, to = to, from
-				default:
-					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
-				}
-				for _, d := range []string{"/made", "/gone"} {
-					if bad.lasting && strings.Contains(x.looks(), d+"/.moltis-") { // see bare; it is not empty then
-						must(t, os.RemoveAll(x.ws+d))
-						if strings.Contains(from, d+" d") {
-							must(t, os.Mkdir(x.ws+d, 0o750))
-						}
-					}
-					told := slices.ContainsFunc(kept, func(k engine.Blocked) bool { return k.Path == x.ws+d && k.Why.Name != "" })
-					there, should := strings.Contains(x.looks(), d+" d"), strings.Contains(from, d+" d")
-					if there != should && !told {
-						t.Fatalf("call %d (%s): %v, and %s is there: %v", n, call, err, d, there)
-					}
-					if there != should {
-						toldOf++
-						must(t, os.Remove(x.ws+d)) // else it spares the next round the calls that make it
-					}
-				}
-				if left := x.halfWay(); left != nil && !bad.lasting {
-					t.Fatalf("call %d (%s): marks are left: %v", n, call, left)
-				}
-			}
-			anew += history.back
-		})
-	}
-	t.Logf("%d faults; the next start had to mend %d; %d times with the first store", cells, again, anew)
-	if anew == 0 && *history < cells/len(faults) {
-		t.Error("the history was never short again")
-	}
-	if cells < 10*len(faults) {
-		t.Errorf("only %d faults", cells)
-	}
-	if toldOf == 0 && firm && *every == 1 { // few calls leave one; elsewhere what fails once is done again
-		t.Error("no directory ever stayed: that this is told is not tested")
-	}
-	if again == 0 {
-		t.Error("no fault left anything to the next start: the test tests less than it should")
-	}
-}
-
-// faultsOfARewind has a fault at each stride-th call of a rewind by which files, links and directories come and go: all are as they were, or all are
-// restored. With parked, so many new files each in two directories are closed until they are published: few sees to that.
-func faultsOfARewind(t *testing.T, stride int64, parked int, few func(x *tree, system *calls)) {
-	cells, again, back, anew := 0, 0, 0, 0
-	for name, bad := range badCalls() {
-		t.Run(name, func(t *testing.T) {
-			x := grow(t, nil)
-			system := callsOf(x)
-			old, traded := x.goesAndComes()
-			for i := range parked {
-				x.puts("t", fmt.Sprintf("new/n%d", i), fmt.Sprintln("new", i))
-				x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
-				traded = x.looks()
-			}
-			if _, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
-				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
-			}
-			steps := []func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error){
-				(*engine.Call).Undo, (*engine.Call).Redo,
-			}
-			if parked > 0 {
-				few(x, system)
-			}
-			from, to := old, traded
-			history := x.keep()
-			step := stride
-			if bad.lasting && parked > 0 { // each has a new start
-				step *= 3
-			}
-			for n := first(step); ; n += step {
-				history.fault()
-				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
-				call, err := system.fail(n, bad, func() error {
-					return errOf(steps[0](x.call("s"), ctx, engine.RestoreOptions{}))
-				})
-				if call == "" {
-					must(t, err)
-					break
-				}
-				cells++
-				now := bare(x.looks())
-				left := x.halfWay()
-				if left != nil && !bad.lasting {
-					t.Fatalf("call %d (%s): marks are left: %v, %v", n, call, left, err)
-				}
-				if err != nil && !bad.lasting && dirs(x.looks()) != were {
-					t.Fatalf("call %d (%s): %v, and the directories are\n%s\nthey were\n%s", n, call, err, dirs(x.looks()), were)
-				}
-				if bad.lasting && left != nil {
-					if err == nil {
-						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
-					}
-					again++
-					x.reopen()
-					now = bare(x.looks())
-				}
-				switch {
-				case err != nil && now == bare(from):
-					back++
-				case now == bare(to): // done, though something after it went wrong
-					steps[0], steps[1] = steps[1], steps[0]
-					from, to = to, from
-				default:
-					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
-				}
-			}
-			anew += history.back
-		})
-	}
-	t.Logf("%d faults; %d put back, the next start had to mend %d; %d times with the first store",
-		cells, back, again, anew)
-	if cells < 10*len(badCalls()) || again == 0 || back == 0 {
-		t.Error("no fault did what this is about")
-	}
-}
-
-// dirs leaves out all but directories.
-func dirs(looks string) string {
-	var out []string
-	for line := range strings.Lines(looks) {
-		if _, mode, _ := strings.Cut(line, " "); strings.HasPrefix(mode, "d") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
-}
-
-// badCall is what goes wrong with a system call, or from that call on with every one.
-type badCall struct {
-	guardfs.Fault
-	lasting bool
-}
-
-func badCalls() map[string]badCall {
-	return map[string]badCall{
-		"EIO":            {guardfs.Fault{Err: syscall.EIO}, false},
-		"EIO, but did":   {guardfs.Fault{Err: syscall.EIO, After: true}, false},
-		"EIO ever after": {guardfs.Fault{Err: syscall.EIO}, true},
-	}
-}
-
-// calls are the system calls of a tree.
-type calls struct {
-	hook atomic.Pointer[func(op string) *guardfs.Fault]
-	look func() // before each call that ends counts; nil
-}
-
-// callsOf opens the tree anew, under a hand that can make its calls fail.
-func callsOf(x *tree) *calls {
-	c := &calls{}
-	x.fault = func(op string) *guardfs.Fault {
-		if h := c.hook.Load(); h != nil {
-			return (*h)(op)
-		}
-		return nil
-	}
-	x.reopen()
-	return c
-}
-
-// meet runs step while hook sees each call.
-func (c *calls) meet(hook func(op string) *guardfs.Fault, step func() error) error {
-	c.hook.Store(&hook)
-	defer c.hook.Store(nil)
-	return step()
-}
-
-// onceBefore has do be done once, before the first call op.
-func onceBefore(op string, do func()) func(string) *guardfs.Fault {
-	var once atomic.Bool
-	return func(called string) *guardfs.Fault {
-		if called == op && once.CompareAndSwap(false, true) {
-			do()
-		}
-		return nil
-	}
-}
-
-// fail runs step while its n-th call goes wrong. hit is that call, "" when there are not so many.
-func (c *calls) fail(n int64, bad badCall, step func() error) (hit string, err error) {
-	return c.failFor(n, 1, bad, step)
-}
-
-// failFor is fail where so many calls go wrong.
-func (c *calls) failFor(n, many int64, bad badCall, step func() error) (hit string, err error) {
-	var count atomic.Int64
-	var first atomic.Pointer[string]
-	hook := func(op string) *guardfs.Fault {
-		if k := count.Add(1); k >= n && (k < n+many || bad.lasting) {
-			first.CompareAndSwap(nil, &op)
-			return &bad.Fault
-		}
-		return nil
-	}
-	err = c.meet(hook, step)
-	if op := first.Load(); op != nil {
-		hit = *op
-	}
-	return hit, err
-}
-
 // On a disk, the temporary directories of these tests lie apart. An ext4 without a journal looks,
 // for each new inode, at all that were deleted in the last minute in the same group of the disk.
 // These tests delete thousands of files: half of their system time was that, and the tests of other
@@ -1136,7 +669,7 @@ func apart(dir string) bool {
 
 // cutting is an engine of its own over the tree, whose change run cuts off before its n-th call op, as a kill does: none of its
 // calls comes about from there on, and its locks go. run returns the newest checkpoint then.
-func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkpoint.ID) {
+func (x *tree) cutting(op string, n int64) (run func(act) checkpoint.ID) {
 	x.t.Helper()
 	var count atomic.Int64
 	var on, over atomic.Bool
@@ -1152,11 +685,11 @@ func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkp
 		return nil
 	}
 	y.open()
-	return func(do func(*tree) error) checkpoint.ID {
+	return func(do act) checkpoint.ID {
 		x.t.Helper()
 		defer y.Close()
 		on.Store(true)
-		do(&y) //nolint:errcheck // it is cut off
+		y.does(do) //nolint:errcheck // it is cut off
 		if !over.Load() {
 			x.t.Fatalf("%s: there is no %d. call", op, n)
 		}
@@ -1166,14 +699,9 @@ func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkp
 	}
 }
 
-func (x *tree) cut(op string, n int64, do func(x *tree) error) checkpoint.ID {
+func (x *tree) cut(op string, n int64, do act) checkpoint.ID {
 	x.t.Helper()
 	return x.cutting(op, n)(do)
-}
-
-// makes has the files of these names become content.
-func makes(content string, names ...string) func(x *tree) error {
-	return func(x *tree) error { return x.writeAll(x.call("s"), names, content) }
 }
 
 // halfWay lists what is marked as half-way.
@@ -1267,14 +795,83 @@ func (x *tree) puts(turn, name, content string) {
 	must(x.t, errOf(c.ChangeFiles(ctx, x.becomes(content, name))))
 }
 
-// writeAll is one change that gives all of these files the content.
-func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
-	return errOf(c.ChangeFiles(ctx, x.becomes(content, names...)))
+// makings are changes that make directories, or take them away, and what is there before them.
+var makings = map[string]struct {
+	lay func(x *tree)
+	run act
+}{
+	"write":            {func(x *tree) { x.write("f", "f\n") }, writes("new\n", "x/y/z/f")},
+	"make directories": {func(x *tree) { x.write("f", "f\n") }, mkdirs("x/y/z")},
+	"move a tree": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		x.write("d/g", "g\n")
+	}, moves("d", "x/y/d")},
+	"move a tree back": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		must(x.t, x.does(moves("d", "e")))
+	}, undoes},
+	"take back": {func(x *tree) { x.put("s", "x/y/z/f", "new\n") }, undoes},
+	"bring back what is parked": {func(x *tree) {
+		x.needsTrash()
+		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
+		must(x.t, x.does(deletes("u/v/t")))
+		must(x.t, os.RemoveAll(x.ws+"/u"))
+	}, undoes},
+	"take back a run": {func(x *tree) { x.run() }, undoes},
+	"bring back a run": {func(x *tree) {
+		x.run()
+		must(x.t, x.does(undoes))
+	}, redoes},
+	"rewind": {func(x *tree) { x.goesAndComes() }, rewinds},
+	"rewind back": {func(x *tree) {
+		x.goesAndComes()
+		must(x.t, x.does(rewinds))
+	}, undoes},
+	"delete a tree": {func(x *tree) {
+		x.write("t/a/1", "1\n")
+		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
+	}, deletes("t")},
+	"delete directories alone": {func(x *tree) { must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750)) }, deletes("t")},
 }
 
-// trashed lists what lies in the trash of the data directory, payloads and sidecars.
-func (x *tree) trashed() (files, info []string) {
-	files, _ = filepath.Glob(x.data + "/.moltis-trash-*/files/*")
-	info, _ = filepath.Glob(x.data + "/.moltis-trash-*/info/*")
-	return files, info
+// copyings are copies of what the store can't hold, and what takes one back.
+var copyings = map[string]act{"copy large": copies("large", "d/new"), "copy large over": copies("large", "small"), "copy large back": undoes}
+
+// appendings are appends in place, and what takes them back.
+var appendings = map[string]act{"append": appends("large", mine), "cut the tail": undoes, "append again": redoes}
+
+// parkings are a deletion that parks, and its undo.
+var parkings = map[string]act{"park": deletes("t"), "bring back": undoes}
+
+// passages are changes of several steps, with what is there before them.
+var passages = map[string]struct {
+	lay []string
+	run act
+}{
+	"a file with its directories": {[]string{"f"}, writes("new\n", "x/y/f")},
+	"files, new and old":          {[]string{"e", "keep/k", "d/a"}, writes("new\n", "e", "keep/k", "d/new", "x/y/f", "x/g")},
+	"directories":                 {[]string{"f"}, mkdirs("x/y")},
+	"a tree moves":                {[]string{"d/b/c", "e", "d/a"}, moves("d", "x/y/d")},
+	"a file moves over another":   {[]string{"e", "d/f"}, moves("d/f", "e")},
+	"a tree goes":                 {[]string{"d/b/c", "e", "d/a", "d/b/e"}, deletes("d")},
+}
+
+// objects is the tree by the identity of each object, contents included where they are not large.
+func (x *tree) objects() string {
+	x.t.Helper()
+	var out strings.Builder
+	must(x.t, filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err == nil {
+			err = syscall.Lstat(p, &st)
+		}
+		fmt.Fprintf(&out, "%s %d %o %d ", p[len(x.ws):], st.Ino, st.Mode, st.Size)
+		if d.Type().IsRegular() && st.Size < 1<<20 {
+			b, _ := os.ReadFile(p)
+			fmt.Fprintf(&out, "%q", b)
+		}
+		out.WriteString("\n")
+		return err
+	}))
+	return out.String()
 }

@@ -151,6 +151,19 @@ type modelStep struct {
 	op      *modelOp // what the model did; nil: nothing
 }
 
+// took takes over the answer to a change.
+func (s *modelStep) took(done *engine.Done, err error) {
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+}
+
+// applied has the model make the paths so, as an ordinary change.
+func (r *modelRun) applied(s *modelStep, c *engine.Call, want map[string]string) {
+	s.op = r.m.apply(c.Session, want)
+	r.m.did(s.op)
+}
+
 // step does one thing to the tree and to the model, and says what differs.
 func (r *modelRun) step() (bad string) {
 	m, x := r.m, r.x
@@ -229,12 +242,8 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 	name := r.name()
 	content := r.edited(r.m.at(name))
 	s.what = "write " + content + " to " + name
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: holding(modelText(content))})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
-	s.op = r.m.apply(c.Session, map[string]string{name: content})
-	r.m.did(s.op)
+	s.took(c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: holding(modelText(content))}))
+	r.applied(&s, c, map[string]string{name: content})
 	return s
 }
 
@@ -248,12 +257,8 @@ func (r *modelRun) append(c *engine.Call) (s modelStep) {
 		return s
 	}
 	next := rune(content[3]) + 1
-	done, err := c.Append(ctx, r.x.ws+"/"+name, []byte(modelTail(next)), engine.Rules{})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
-	s.op = r.m.apply(c.Session, map[string]string{name: content[:3] + string(next)})
-	r.m.did(s.op)
+	s.took(c.Append(ctx, r.x.ws+"/"+name, []byte(modelTail(next)), engine.Rules{}))
+	r.applied(&s, c, map[string]string{name: content[:3] + string(next)})
 	return s
 }
 
@@ -266,12 +271,8 @@ func (r *modelRun) copy(c *engine.Call) (s modelStep) {
 		s.what += ", which is nothing to copy, or nowhere"
 		return s
 	}
-	done, err := c.Copy(ctx, engine.CopyArgs{From: r.x.ws + "/" + from, To: r.x.ws + "/" + to, Overwrite: true})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
-	s.op = r.m.apply(c.Session, map[string]string{to: content})
-	r.m.did(s.op)
+	s.took(c.Copy(ctx, engine.CopyArgs{From: r.x.ws + "/" + from, To: r.x.ws + "/" + to, Overwrite: true}))
+	r.applied(&s, c, map[string]string{to: content})
 	return s
 }
 
@@ -283,17 +284,13 @@ func (r *modelRun) move(c *engine.Call) (s modelStep) {
 		s.what += ", which is nothing to move"
 		return s
 	}
-	done, err := c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, Parents: true,
+	s.took(c.ChangeFiles(ctx, engine.Files{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, Parents: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindMove}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindAbsent}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
 			return nil
-		}})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
-	s.op = r.m.apply(c.Session, map[string]string{from: "-", to: content})
-	r.m.did(s.op)
+		}}))
+	r.applied(&s, c, map[string]string{from: "-", to: content})
 	return s
 }
 
@@ -305,21 +302,16 @@ func (r *modelRun) remove(c *engine.Call) (s modelStep) {
 	if name != treePath {
 		if err == nil {
 			s.id = string(r.x.unput(c, name))
-			s.op = r.m.apply(c.Session, map[string]string{name: "-"})
-			r.m.did(s.op)
+			r.applied(&s, c, map[string]string{name: "-"})
 		}
 		return s
 	}
 	s.wantErr = err != nil
-	done, err := c.Delete(ctx, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
+	s.took(c.Delete(ctx, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true}))
 	if s.wantErr {
 		return s
 	}
-	s.op = r.m.apply(c.Session, map[string]string{treePath: "-"})
-	r.m.did(s.op)
+	r.applied(&s, c, map[string]string{treePath: "-"})
 	r.m.trash = append(r.m.trash, &modelEntry{of: s.op, path: name})
 	return s
 }

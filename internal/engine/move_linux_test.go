@@ -50,21 +50,6 @@ func (x *tree) mover(apart bool) func(context.Context, *engine.Call, engine.Move
 	}
 }
 
-// sight is the tree by the identity of each object.
-func (x *tree) sight() string {
-	x.t.Helper()
-	var out strings.Builder
-	must(x.t, filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
-		var st syscall.Stat_t
-		if err == nil {
-			err = syscall.Lstat(p, &st)
-		}
-		fmt.Fprintf(&out, "%s %d %o %d %d\n", p[len(x.ws):], st.Ino, st.Mode, st.Size, st.Mtim.Nano())
-		return err
-	}))
-	return out.String()
-}
-
 // To another volume all is made anew, times and modes too, by one change with one
 // undo.
 func TestMoveToAnotherVolume(t *testing.T) {
@@ -168,31 +153,19 @@ func TestMoveOfWhatIsSwapped(t *testing.T) {
 		was := ""
 		hook := onceBefore("rename", func() {
 			must(t, c.swap(x.ws))
-			was = x.sight()
+			was = own(x.objects())
 		})
 		system.hook.Store(&hook)
 		c.a.From, c.a.To = x.ws+c.a.From, x.ws+c.a.To
 		_, err := x.call("s").Move(ctx, c.a)
 		system.hook.Store(nil)
-		if now := x.sight(); code(err) != engine.CodeConflict || unhurried(now) != unhurried(was) {
+		if now := own(x.objects()); code(err) != engine.CodeConflict || now != was {
 			t.Errorf("%s: %v\n%s\nwas\n%s", what, err, now, was)
 		}
 		if x.halfWay() != nil {
 			t.Errorf("%s: it is half-way", what)
 		}
 	}
-}
-
-// unhurried leaves the times of directories out, which a rename there and back changes, and names of ours.
-func unhurried(sight string) string {
-	var out []string
-	for line := range strings.Lines(sight) {
-		f := strings.Fields(line)
-		if !strings.Contains(line, "/.moltis-") {
-			out = append(out, strings.Join(f[:len(f)-1], " "))
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 // A turn in which a file was written, moved and edited goes back as a whole, and so does a tree.
@@ -231,7 +204,7 @@ func TestMoveOfWhatIsNotStored(t *testing.T) {
 		x.write(name, strings.Repeat("b", 101))
 	}
 	must(t, errors.Join(os.Truncate(x.ws+"/big", 1<<40), syscall.Mkfifo(x.ws+"/tree/fifo", 0o600)))
-	was := x.sights()
+	was := x.objects()
 	moves := [][2]string{{"big", "there"}, {"f", "there"}, {"a.log", "b.log"}, {"tree", "n"}, {"n", "m"}, {"m/fifo", "p"}}
 	for _, m := range moves {
 		done, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + m[0], To: x.ws + "/" + m[1], Overwrite: true})
@@ -243,18 +216,18 @@ func TestMoveOfWhatIsNotStored(t *testing.T) {
 	if err != nil || len(page.Checkpoints) != 2 {
 		t.Errorf("of a path in it: %+v %v", page, err)
 	}
-	moved := x.sights()
+	moved := x.objects()
 	for range 2 {
 		for range moves {
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 		}
-		if now := x.sights(); now != was {
+		if now := x.objects(); now != was {
 			t.Fatalf("undone:\n%s\nwas\n%s", now, was)
 		}
 		for range moves {
-			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(redoes))
 		}
-		if now := x.sights(); now != moved {
+		if now := x.objects(); now != moved {
 			t.Fatalf("redone:\n%s\nwas\n%s", now, moved)
 		}
 	}
@@ -276,12 +249,12 @@ func TestMoveUndoneMeetsOthers(t *testing.T) {
 			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/g"})
 			must(t, err)
 			others(x)
-			was, object := x.sights(), inode(t, x.ws+"/g")
+			was, object := x.objects(), inode(t, x.ws+"/g")
 			want := engine.CodeConflict
 			if how == "in it" {
 				want = ""
 			}
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != want || want != "" && x.sights() != was {
+			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != want || want != "" && x.objects() != was {
 				t.Errorf("%s, %s: %v\n%s", from, how, err, x.looks())
 			}
 			if how == "in it" || how == "gone" {
@@ -294,24 +267,11 @@ func TestMoveUndoneMeetsOthers(t *testing.T) {
 			if err != nil || inode(t, x.ws+"/"+from) != object || (how == "in the way") != (len(done.Trashed) == 1) {
 				t.Errorf("%s, %s, by force: %+v %v\n%s", from, how, done, err, x.looks())
 			}
-			if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || inode(t, x.ws+"/g") != object {
+			if err := x.does(redoes); err != nil || inode(t, x.ws+"/g") != object {
 				t.Errorf("%s, %s, again: %v\n%s", from, how, err, x.looks())
 			}
 		}
 	}
-}
-
-// sights is the tree with which object is at each name.
-func (x *tree) sights() string {
-	x.t.Helper()
-	out := ""
-	must(x.t, filepath.WalkDir(x.ws, func(p string, _ os.DirEntry, err error) error {
-		if err == nil {
-			out += fmt.Sprintln(p, inode(x.t, p))
-		}
-		return err
-	}))
-	return out
 }
 
 // inode is which object is at a path; 0 where there is none.
@@ -336,19 +296,19 @@ func TestMoveUndoneAfterAnEdit(t *testing.T) {
 		x.puts("s", "there", "2\n")
 		moved := x.looks()
 		for range 3 {
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 		}
 		if now := x.looks(); now != was {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, was)
 		}
 		for range 3 {
-			must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(redoes))
 		}
 		if now := x.looks(); now != moved {
 			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, moved)
 		}
 		for range 3 {
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 		}
 	}
 }
@@ -440,26 +400,8 @@ func TestMoveIsApproved(t *testing.T) {
 // or take something out of it while somebody thinks, nothing is moved.
 func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("b", 101)
-	asked := map[string]func(x *tree, c *engine.Call) error{
-		"move": func(x *tree, c *engine.Call) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}}))
-		},
-		"move of an empty one": func(x *tree, c *engine.Call) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"}))
-		},
-		"delete as a whole": func(x *tree, c *engine.Call) error {
-			x.write("d/sub/big", big)
-			return errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
-		},
-	}
+	asked := map[string]act{"move": moves("d", "n/g"), "move of an empty one": moves("d/hollow", "n"), "delete": deletes("d"), "restore": untrashes}
 	parked := ""
-	asked["restore"] = func(x *tree, c *engine.Call) error {
-		page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-		must(t, err)
-		_, err = c.Untrash(ctx, page.Entries[0].ID, false)
-		return err
-	}
 	others := map[string]func(x *tree){
 		"a file":      func(x *tree) { x.write("d/hollow/late", "late\n") },
 		"a directory": func(x *tree) { must(t, os.Mkdir(x.ws+"/d/hollow/late", 0o700)) },
@@ -481,14 +423,13 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 			if what == "move of an empty one" && !inHollow || what == "restore" && how == "a call" {
 				continue // no call comes to what is in the trash
 			}
-			x := grow(t, func(fs *config.FS) { fs.RequireApproval, fs.Checkpoint.MaxFileBytes = true, 100 })
+			x := grow(t, func(fs *config.FS) { fs.RequireApproval = true })
 			x.layMove()
 			a, was := &asker{}, ""
 			c := x.call("s")
 			c.Approver = a
 			if what == "restore" {
-				x.write("d/sub/big", big)
-				must(t, errOf(c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})))
+				must(t, deletes("d")(ctx, c, x.ws))
 				files, _ := x.trashed()
 				parked = files[0]
 			}
@@ -500,11 +441,11 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 				change(x)
 				was = x.looks()
 			}
-			if err := run(x, c); code(err) != engine.CodeApprovalStale || x.looks() != was || len(a.asked) != 1 {
+			if err := run(ctx, c, x.ws); code(err) != engine.CodeApprovalStale || x.looks() != was || len(a.asked) != 1 {
 				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, x.looks(), was)
 			}
 			a.while = nil
-			if err := run(x, c); err != nil || strings.Contains(x.looks(), "/.moltis-") {
+			if err := run(ctx, c, x.ws); err != nil || strings.Contains(x.looks(), "/.moltis-") {
 				t.Errorf("%s, %s, asked again: %v\n%s", what, how, err, x.looks())
 			}
 		}
@@ -515,36 +456,21 @@ func TestTreeIsApprovedWithAllInIt(t *testing.T) {
 // go along: the tree is looked into where it has a name of ours, and stays where it was.
 func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	t.Parallel()
-	remove := func(x *tree) error {
-		return errOf(x.call("s").Delete(ctx, x.ws+"/p/d", engine.DeleteOptions{Recursive: true}))
-	}
 	parked := func(x *tree) (at string) { // and the directory that it was in is gone
-		x.write("p/d/sub/big", strings.Repeat("b", 101))
-		must(t, errors.Join(remove(x), os.Remove(x.ws+"/p")))
+		must(t, errors.Join(x.does(deletes("p/d")), os.Remove(x.ws+"/p")))
 		files, _ := x.trashed()
 		return files[0]
 	}
+	there := func(x *tree) string { return x.ws + "/p/d" }
 	for what, way := range map[string]struct {
 		op  string // before which something happens
 		lay func(x *tree) (at string)
-		run func(x *tree) error
+		run act
 	}{
-		"move": {"rename", func(x *tree) string { return x.ws + "/p/d" }, func(x *tree) error {
-			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"}))
-		}},
-		"delete": {"rename", func(x *tree) string {
-			x.write("p/d/sub/big", strings.Repeat("b", 101))
-			return x.ws + "/p/d"
-		}, remove},
-		"restore": {"mkdir", parked, func(x *tree) error {
-			page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-			must(x.t, err)
-			_, err = x.call("s").Untrash(ctx, page.Entries[0].ID, false)
-			return err
-		}},
-		"undo": {"mkdir", parked, func(x *tree) error {
-			return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{}))
-		}},
+		"move":    {"rename", there, moves("p/d", "e/g")},
+		"delete":  {"rename", there, deletes("p/d")},
+		"restore": {"mkdir", parked, untrashes},
+		"undo":    {"mkdir", parked, undoes},
 	} {
 		for how, change := range map[string]func(at string) error{
 			"a file":      func(at string) error { return os.WriteFile(at+"/late", nil, 0o600) },
@@ -554,7 +480,7 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 			"gone":        func(at string) error { return os.Remove(at + "/sub/deep/c") },
 			"other kind":  func(at string) error { return errors.Join(os.Remove(at+"/a"), os.Mkdir(at+"/a", 0o700)) },
 		} {
-			x := grow(t, small)
+			x := grow(t, nil)
 			x.layMove()
 			must(t, errors.Join(os.Mkdir(x.ws+"/p", 0o700), os.Rename(x.ws+"/d", x.ws+"/p/d")))
 			at := way.lay(x)
@@ -569,11 +495,11 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 				was = names()
 			})
 			system := callsOf(x)
-			err := system.meet(hook, func() error { return way.run(x) })
+			err := system.meet(hook, func() error { return x.does(way.run) })
 			if code(err) != engine.CodeConflict || x.halfWay() != nil || names() != was {
 				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, names(), was)
 			}
-			if err := way.run(x); err != nil { // now it is known
+			if err := x.does(way.run); err != nil { // now it is known
 				t.Errorf("%s, %s, again: %v", what, how, err)
 			}
 		}
@@ -603,83 +529,8 @@ func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 func (anything) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
 
-// A fault at the N-th system call of a move, or of making a directory: all is as it was,
-// or all is as it should become, and the answer says which; then an undo brings back what was there.
-func TestFaultAtEveryCallOfAMove(t *testing.T) {
-	t.Parallel()
-	faults := badCalls()
-	faults["EXDEV"] = badCall{guardfs.Fault{Err: syscall.EXDEV}, false}
-	deeds := map[string]func(x *tree) error{
-		"tree": func(x *tree) error {
-			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
-		},
-		"over": func(x *tree) error {
-			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true}))
-		},
-		"mkdir": func(x *tree) error {
-			return errOf(x.call("s").Mkdir(ctx, engine.MkdirArgs{Path: x.ws + "/n/m/d", Rules: engine.Rules{Parents: true}}))
-		},
-	}
-	cells, back, forth, again := 0, 0, 0, 0
-	for name, bad := range faults {
-		for what, run := range deeds {
-			t.Run(name+" "+what, func(t *testing.T) {
-				x := grow(t, nil)
-				system := callsOf(x)
-				lay := func() {
-					must(t, errors.Join(os.RemoveAll(x.ws), os.Mkdir(x.ws, 0o700)))
-					x.layMove()
-				}
-				lay()
-				old := x.looks()
-				must(t, run(x))
-				moved := x.looks()
-				stride := cmp.Or(*every, 17)
-				for n := first(stride); ; n += stride {
-					lay()
-					call, err := system.fail(n, bad, func() error { return run(x) })
-					if call == "" {
-						must(t, err)
-						break
-					}
-					cells++
-					if bad.lasting {
-						if x.halfWay() != nil {
-							again++
-						}
-						x.reopen()
-					}
-					switch now := x.looks(); {
-					case x.halfWay() != nil:
-						t.Fatalf("call %d (%s): it is half-way: %v", n, call, err)
-					case now == old && err != nil:
-						back++
-						continue
-					case bare(now) == bare(old) && err != nil && strings.Count(now, "\n") <= strings.Count(old, "\n")+2:
-						back++ // a directory, or a name on record, stays where its removal failed
-						continue
-					case now != moved:
-						t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, old, moved)
-					}
-					if forth++; err != nil && !bad.lasting {
-						t.Fatalf("call %d (%s): it was made, and the answer is %v", n, call, err)
-					}
-					if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != old {
-						t.Fatalf("call %d (%s), undone: %v\n%s", n, call, err, x.looks())
-					}
-				}
-			})
-		}
-	}
-	t.Logf("%d faults; %d put back, %d made; the next start had to mend %d", cells, back, forth, again)
-	if back == 0 || forth == 0 || again == 0 {
-		t.Error("no fault did what this is about")
-	}
-}
-
 // A move of a tree waits for whoever changes a file in it, or makes one there, and takes along what that left.
-func TestMoveWaitsForAnEdit(t *testing.T) {
-	t.Parallel()
+func TestMoveWaitsForAnEdit(t *testing.T) { // alone, so that nobody else waits for a lock
 	for _, name := range []string{"a", "new", "hollow/new", "sub/deep/c", "sub/n/m/new"} {
 		x := grow(t, nil)
 		x.layMove()
@@ -703,12 +554,7 @@ func TestMoveWaitsForAnEdit(t *testing.T) {
 			_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
 			moved <- err
 		}()
-		select {
-		case err := <-moved:
-			close(goOn)
-			t.Fatalf("%s: it did not wait: %v; the edit: %v", name, err, <-edited)
-		case <-time.After(100 * time.Millisecond):
-		}
+		testdir.Running(t, "lockFor")
 		close(goOn)
 		must(t, errors.Join(<-edited, <-moved, other.Close()))
 		x.has("g/"+name, "new\n")
@@ -749,19 +595,9 @@ func TestCopyLarge(t *testing.T) {
 		if c.Trace.After != engine.HashOf([]byte(content)) && !a.Recursive {
 			t.Errorf("%s: the audit log has %q", name, c.Trace.After)
 		}
-		copied := x.looks()
-		for _, step := range []struct {
-			run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
-			want string
-		}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, copied}, {(*engine.Call).Undo, was}} {
-			if a.Overwrite { // what cannot be brought back is not overwritten
-				break
-			}
-			if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
-				t.Fatalf("%s: %v\n%.2000s", name, err, x.looks())
-			}
-		}
-		if a.Overwrite {
+		if !a.Overwrite {
+			x.backAndForth(name, was)
+		} else { // what cannot be brought back is not overwritten
 			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.WouldLose.In(err) {
 				t.Errorf("%v", err)
 			}
@@ -815,18 +651,11 @@ func TestCopyLargeBesideOthers(t *testing.T) {
 		system := callsOf(x)
 		conflicts := 0
 		stride := cmp.Or(*every, 9)
-		for n := first(stride); ; n += stride {
+		for n := first(t, stride); ; n += stride {
 			must(t, errors.Join(os.RemoveAll(x.ws+"/large"), os.RemoveAll(x.ws+"/d"),
 				os.WriteFile(x.ws+"/large", content, 0o600), os.WriteFile(x.ws+"/theirs", theirs, 0o600)))
-			count := int64(0)
-			hook := func(string) *guardfs.Fault {
-				if count++; count == n {
-					must(t, change(x))
-				}
-				return nil
-			}
-			err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
-			if count < n {
+			met, err := system.beside(n, func() { must(t, change(x)) }, func() error { return x.does(copies("large", "d/new")) })
+			if !met {
 				break
 			}
 			got, rerr := os.ReadFile(x.ws + "/d/new")
@@ -866,7 +695,7 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 			}
 			return nil
 		}
-		err := system.meet(hook, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
+		err := system.meet(hook, func() error { return copies("large", "d/new")(ctx, x.call("s"), x.ws) })
 		cancel()
 		if err == nil || engine.Reason(err).Cause != want || writes > 3 || x.looks() != was {
 			t.Errorf("%s: %v, after %d writes", name, err, writes)
@@ -874,44 +703,45 @@ func TestCopyLargeEndsEarly(t *testing.T) {
 	}
 }
 
-// A fault at the N-th system call of a copy: it is there as a whole, or not at all, and
-// the answer says which.
+// A fault at the N-th system call of a move, or of making a directory: all is as it was, or all is as it should become, and the answer says which;
+// then an undo brings back what was there.
+func TestFaultAtEveryCallOfAMove(t *testing.T) {
+	t.Parallel()
+	f := faults{kinds: badCalls(), stride: 17, inOne: true,
+		grow: func(t *testing.T) *tree { return grow(t, nil) },
+		lay: func(x *tree) {
+			must(x.t, errors.Join(os.RemoveAll(x.ws), os.Mkdir(x.ws, 0o700)))
+			x.layMove()
+		},
+		looks: func(x *tree) string {
+			made := strings.Contains(x.looks(), "/n/m/d ")
+			return filtered(x.looks(), func(name, _ string) bool {
+				return !strings.Contains(name, "/.moltis-") && (made || name != "/n" && name != "/n/m") // one stays where its removal failed
+			})
+		},
+		also: func(x *tree, f fault) {
+			if f.made {
+				if err := x.does(undoes); err != nil || x.looks() != f.before {
+					x.t.Fatalf("%s, undone: %v\n%s", f.what, err, x.looks())
+				}
+			}
+		}}
+	f.kinds["EXDEV"] = badCall{guardfs.Fault{Err: syscall.EXDEV}, false}
+	for _, f.run = range []act{moves("d", "n/m/d"), moves("f", "there"), mkdirs("n/m/d")} {
+		f.play(t)
+		f.stride = 6 // these have fewer calls
+	}
+}
+
+// A fault at the N-th system call of a copy: it is there as a whole, or not at all, and the answer says which.
 func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 	t.Parallel()
-	faults := badCalls()
-	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	back, forth := 0, 0
-	for name, bad := range faults {
-		x := grow(t, tight)
-		system := callsOf(x)
-		x.write("large", large)
-		was := x.looks()
-		stride := cmp.Or(*every, 5)
-		for n := first(stride); ; n += stride {
-			must(t, os.RemoveAll(x.ws+"/d"))
-			call, err := system.fail(n, bad, func() error { return copyLarge(ctx, x.call("s"), x.ws) })
-			if call == "" {
-				must(t, err)
-				break
-			}
-			if bad.lasting {
-				x.reopen()
-			}
-			got, rerr := os.ReadFile(x.ws + "/d/new")
-			switch {
-			case x.halfWay() != nil:
-				t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-			case rerr != nil && err != nil && bare(x.looks()) == bare(was):
-				back++
-			case rerr == nil && string(got) == large && (err == nil || bad.lasting):
-				forth++
-			default:
-				t.Fatalf("%s, call %d (%s): %v, %d bytes\n%.500s", name, n, call, err, len(got), x.looks())
-			}
-		}
-	}
-	t.Logf("%d times nothing, %d times all", back, forth)
-	if back == 0 || forth == 0 {
-		t.Error("no fault did what this is about")
-	}
+	f := faults{kinds: withFull(false), stride: 5, inOne: true, run: copies("large", "d/new"),
+		grow:  func(t *testing.T) *tree { return grow(t, tight) },
+		looks: func(x *tree) string { return bare(x.looks()) },
+		lay: func(x *tree) {
+			must(x.t, os.RemoveAll(x.ws+"/d"))
+			x.write("large", large)
+		}}
+	f.play(t)
 }

@@ -115,14 +115,7 @@ func TestMove(t *testing.T) {
 			if strings.Contains(moved, "/.moltis-") {
 				t.Errorf("%s: something is left:\n%s", name, moved)
 			}
-			for _, step := range []struct {
-				run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
-				want string
-			}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, moved}, {(*engine.Call).Undo, was}} {
-				if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
-					t.Fatalf("%s: %v\n%s\nshould be\n%s", name, err, x.looks(), step.want)
-				}
-			}
+			x.backAndForth(name, was)
 		}
 	}
 }
@@ -232,8 +225,7 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 			return errOf(moves(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true}))
 		}
 		write := func(name string) error {
-			_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"})
-			return err
+			return lastOf(x.call("s").Write(ctx, engine.WriteArgs{Path: x.ws + "/" + name, Text: "mine\n"}))
 		}
 		if err := move("f", "g"); code(err) != engine.CodeMustRead {
 			t.Errorf("never read: %v", err)
@@ -267,7 +259,7 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 // does it, lets it in.
 func TestTreeGetsANameWhileItIsWrittenInto(t *testing.T) {
 	t.Parallel()
-	const rounds = 60
+	const rounds = 40
 	closed := func(*config.FS) {}
 	for name, c := range map[string]struct {
 		set      func(*config.FS)
@@ -283,36 +275,31 @@ func TestTreeGetsANameWhileItIsWrittenInto(t *testing.T) {
 	} {
 		who := &asked{}
 		e, root := guarded(t, who, c.set)
-		moved, written := 0, 0
+		done := 0
 		for range rounds {
 			dir, err := os.MkdirTemp(root, "r")
 			must(t, err)
 			must(t, errors.Join(os.MkdirAll(dir+"/w/"+filepath.Dir(c.leaf), 0o700), os.MkdirAll(filepath.Dir(dir+"/"+c.to), 0o700)))
-			var moves, writes error
+			var moved, written error
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				moves = through(e, func(ctx context.Context, call *engine.Call) error {
-					return errOf(call.Move(ctx, engine.MoveArgs{From: dir + "/w", To: dir + "/" + c.to}))
-				})
+				moved = through(e, func(ctx context.Context, call *engine.Call) error { return moves("w", c.to)(ctx, call, dir) })
 			})
 			wg.Go(func() {
-				writes = through(e, func(ctx context.Context, call *engine.Call) error {
+				written = through(e, func(ctx context.Context, call *engine.Call) error {
 					return errOf(call.Create(ctx, dir+"/w/"+c.leaf, []byte("x"), engine.Rules{}))
 				})
 			})
 			wg.Wait()
 			if _, err := os.Lstat(dir + "/" + c.to + "/" + c.leaf); err == nil {
-				t.Fatalf("%s: it came there: %v %v", name, moves, writes)
+				t.Fatalf("%s: it came there: %v %v", name, moved, written)
 			}
-			if moves == nil {
-				moved++
-			}
-			if writes == nil {
-				written++
+			if moved == nil || written == nil {
+				done++
 			}
 		}
-		if left, _ := filepath.Glob(root + "/r*/.moltis-*"); left != nil || moved == 0 && written == 0 {
-			t.Errorf("%s: moved %d, written %d, left %v", name, moved, written, left)
+		if left, _ := filepath.Glob(root + "/r*/.moltis-*"); left != nil || done == 0 {
+			t.Errorf("%s: done %d, left %v", name, done, left)
 		}
 	}
 	in, top := 0, t.TempDir()
@@ -401,7 +388,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("the mode of what was there is lost: %v %v", i.Mode(), err)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 	x.same("undone", was)
 }
@@ -438,7 +425,7 @@ func TestCopyTree(t *testing.T) {
 		if got, want := sub(now, strings.TrimPrefix(filepath.Clean("/"+to), "")), sub(was, "/d"); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", to, got, want)
 		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
+		if err := x.does(undoes); err != nil || x.looks() != was {
 			t.Fatalf("%s undone: %v\n%s", to, err, x.looks())
 		}
 	}
@@ -458,9 +445,7 @@ func TestCopyTreeRefuses(t *testing.T) {
 	for name, want := range map[string]engine.Code{
 		"many": engine.CodeLimit, "hides": engine.CodePathDenied, "special": engine.CodeNotRegularFile,
 	} {
-		err := through(e, func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Copy(ctx, engine.CopyArgs{From: x.ws + "/" + name, To: x.ws + "/new", Recursive: true}))
-		})
+		err := through(e, func(ctx context.Context, c *engine.Call) error { return copies(name, "new")(ctx, c, x.ws) })
 		if code(err) != want {
 			t.Errorf("%s: %v", name, err)
 		}

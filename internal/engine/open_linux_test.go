@@ -32,7 +32,7 @@ func cutBoth(t *testing.T, first, second int64, bad string) (met [2]bool, fell s
 		names []string
 	}{{&whole, first, []string{"r1/b", "r2/a"}}, {&part, second, []string{"r1/b", "r1/c"}}} {
 		system := callsOf(by.tree)
-		met[i], _ = system.ends(by.at, func() error { return makes(fmt.Sprint("new", i), by.names...)(by.tree) })
+		met[i], _ = system.ends(by.at, func() error { return by.does(writes(fmt.Sprint("new", i), by.names...)) })
 		page, err := by.call("s").Checkpoints(ctx, checkpoint.Filter{AllSessions: true, Limit: 1})
 		must(t, err)
 		if len(page.Checkpoints) > 0 {
@@ -94,8 +94,8 @@ func TestOutcomeIsLost(t *testing.T) {
 		x := grow(t, nil)
 		x.write("f", "old")
 		other := x.open2(x.ws)
-		x.cut("fsync", 2, makes("new", "f")) // all is done but its outcome
-		other.RecoverBy(ctx, bad)            //nolint:errcheck // it may be bad
+		x.cut("fsync", 2, writes("new", "f")) // all is done but its outcome
+		other.RecoverBy(ctx, bad)             //nolint:errcheck // it may be bad
 		b, err := os.ReadFile(x.ws + "/f")
 		must(t, err)
 		if (string(b) == "new") != (bad == "") {
@@ -109,11 +109,10 @@ func TestOutcomeIsLost(t *testing.T) {
 func TestAliveIsNotRecovered(t *testing.T) {
 	play := func(bad string, n int64) (met bool, fell string) {
 		x := grow(t, nil)
-		for _, name := range []string{"a", "b"} {
-			x.write(name, "old")
-		}
+		x.writeAll("old", "a", "b")
 		other := x.open2(x.ws)
 		other.SetLockWait(time.Hour)
+		x.calls = (&plot{exchange: true, nameless: n%2 == 0}).calls(t) // what is made ready has a name, or none
 		system := callsOf(x)
 		hook := moment(n, func() {
 			met = true
@@ -128,7 +127,7 @@ func TestAliveIsNotRecovered(t *testing.T) {
 				fell = fmt.Sprintf("killed before call %d: %v, %v\n%s\nwas\n%s", n, err, soon.Err(), x.objects(), was)
 			}
 		})
-		err := system.meet(hook, func() error { return makes("new", "a", "b")(x) })
+		err := system.meet(hook, func() error { return x.does(writes("new", "a", "b")) })
 		if err != nil {
 			fell += err.Error()
 		}

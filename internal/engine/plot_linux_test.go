@@ -167,7 +167,7 @@ func (p *plot) after() contents {
 // run makes the change, beside s, which may be nil.
 func (p *plot) run(x *tree, s *stranger) error {
 	if p.step != "" {
-		return passages[p.step].run(x)
+		return x.does(passages[p.step].run)
 	}
 	f := engine.Files{Parents: true, Links: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(p.change)) {

@@ -21,7 +21,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	"moltisfs/config"
-	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
 
@@ -238,7 +237,7 @@ func cutPower(x *tree, k *power, r *rand.Rand, p *plot, cuts int) (fell string) 
 		case made != nil && (back != nil || n == last):
 			fell = fmt.Sprintf("neither as before: %v, nor as after: %v", back, made)
 		case made == nil && back != nil && p.stored: // and it can be undone
-			if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil {
+			if err := x.does(undoes); err != nil {
 				fell = fmt.Sprint("made, and not to be undone: ", err)
 			} else if d := x.contents().differs(was, ""); d != nil {
 				fell = fmt.Sprint("undone, and not as before: ", d)
@@ -303,7 +302,7 @@ func cutPlots(t *testing.T, bad string, cuts int) error {
 		x.calls = k
 		x.open()
 		x.write("first", "first")
-		x.remove("first") // so that there is a store and a trash
+		must(t, x.does(deletes("first"))) // so that there is a store and a trash
 		if fell := cutPower(x, k, r, p, each); fell != "" {
 			return fmt.Errorf("%+v: %s", p, fell)
 		}

@@ -19,6 +19,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
 
 // A kill before the swap of one file leaves it, one after the swap has changed it. What a call is cut off before, for each.
@@ -40,7 +41,7 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 		first := x.put("s", "a", "y")
 		var second checkpoint.ID
 		if killed {
-			second = x.cut("unlink", 1, makes("y", "b"))
+			second = x.cut("unlink", 1, writes("y", "b"))
 		} else {
 			second = x.put("s", "b", "y")
 		}
@@ -68,26 +69,24 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 	}
 }
 
-// A change of one file that a kill cut off before it was made is passed over; one that was made counts.
+// A change of one file, there or new, that a kill cut off before it was made is passed over.
 func TestWhatTheKillCutOff(t *testing.T) {
-	for made, at := range cutAt {
+	for name, at := range map[string]string{"b": "rename", "new": "link"} {
 		x := grow(t, nil)
-		x.write("a", "x")
-		x.write("b", "x")
+		x.writeAll("x", "a", "b")
 		want := x.put("s", "a", "y")
-		if id := x.cut(at, 1, makes("y", "b")); made {
-			want = id
-		}
-		x.has("b", map[bool]string{false: "x", true: "y"}[made])
+		id := x.cut(at, 1, writes("y", name))
 		if x.halfWay() == nil {
 			t.Fatal("nothing was cut off: the test tests nothing")
 		}
 		x.reopen()
-		x.write("b", "x")
+		if o := x.outcome(id); o != checkpoint.Aborted {
+			t.Errorf("%s: it is %q", name, o)
+		}
 		for _, dry := range []bool{true, false} {
 			done, err := x.call("s").Undo(ctx, engine.RestoreOptions{DryRun: dry})
 			if err != nil || done.Plan.UndoOf != want {
-				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
+				t.Errorf("%s, dry run %v: taken back %+v, want %s: %v", name, dry, done, want, err)
 			}
 		}
 		x.settled()
@@ -103,7 +102,7 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 		run := x.cutting("unlink", 1)
 		func() {
 			defer func() { _ = recover() }() // without a checkpoint there is none to name
-			run(makes("y", "b"))
+			run(writes("y", "b"))
 		}()
 		holds, _ := filepath.Glob(x.ws + "/.moltis-*.tmp")
 		if len(holds) != 1 {
@@ -129,11 +128,9 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 				}
 			})
 			system := callsOf(x)
-			for _, name := range []string{"a", "b", "c"} {
-				x.write(name, "old")
-			}
+			x.writeAll("old", "a", "b", "c")
 			must(t, os.Chmod(x.ws+"/a", 0o640))
-			id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+			id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 			x.has("b", "new")
 			temps, _ := filepath.Glob(x.ws + "/.moltis-*-[01].tmp")
 			if len(temps) != 2 {
@@ -181,10 +178,8 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 				fs.Checkpoint.MaxFileBytes = 2
 			}
 		})
-		for _, name := range []string{"a", "b", "c"} {
-			x.write(name, "old")
-		}
-		id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+		x.writeAll("old", "a", "b", "c")
+		id := x.cut("rename", 3, writes("new", "a", "b", "c"))
 		temps, _ := filepath.Glob(x.ws + "/.moltis-*-0.tmp")
 		if len(temps) != 1 {
 			t.Fatal(temps)
@@ -208,23 +203,12 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 	}
 }
 
-// A new file that never came to have its name does not count.
-func TestANewFileThatTheKillCutOff(t *testing.T) {
-	x := grow(t, nil)
-	id := x.cut("link", 1, makes("new", "f"))
-	x.reopen()
-	if o := x.outcome(id); o != checkpoint.Aborted {
-		t.Errorf("it is %q", o)
-	}
-	x.has("f", "-")
-}
-
 // A change that was made before its process was killed is settled before a later one stands on it: that may put back what it changed.
 func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	x := grow(t, nil)
 	x.write("b", "x")
 	x.put("s", "a", "y")
-	cut := x.cut("unlink", 1, makes("y", "b"))
+	cut := x.cut("unlink", 1, writes("y", "b"))
 	later := x.put("s", "b", "x") // by a process that began before the kill
 	x.reopen()
 	if o := x.outcome(cut); o == checkpoint.Aborted {
@@ -242,46 +226,18 @@ func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
 	}
 }
 
-// A change that was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
-func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
-	for half, names := range map[bool][]string{true: {"r1/a", "r1/b"}, false: {"r1/b"}} {
-		x := grow(t, nil)
-		x.write("r1/a", "old")
-		x.write("r1/b", "old")
-		x.write("r2/c", "c")
-		n := int64(len(names)) // before the last rename
-		id := x.cut("rename", n, makes("new", names...))
-		x.Close()
-		other := x.open2(x.ws + "/r2")
-		must(t, errOf(other.Begin(x.call("z")).ChangeFiles(ctx, x.becomes("mine", "r2/c"))))
-		x.has("r2/c", "mine")
-		if other.halfWay() == nil {
-			t.Fatalf("half %v: the other root has decided it", half)
-		}
-		x.open()
-		if left := x.halfWay(); left != nil {
-			t.Errorf("half %v: it is not decided: %v", half, left)
-		}
-		x.has("r1/a", "old")
-		x.has("r1/b", "old")
-		if o := x.outcome(id); o != checkpoint.Aborted {
-			t.Errorf("half %v: it is %q", half, o)
-		}
-	}
-}
-
 // Of what killed processes had under way, a process that may not look at all of it settles what it can, and does not wait for the rest; whoever may settles that.
 func TestAnotherRootSettlesItsPart(t *testing.T) {
 	x := grow(t, nil)
 	var ids []checkpoint.ID
 	names := []string{"r2/a", "r1/b", "r2/c", "r1/d", "r2/made"}
-	var runs []func(func(*tree) error) checkpoint.ID // all begin before the first is killed
+	var runs []func(act) checkpoint.ID // all begin before the first is killed
 	for _, name := range names {
 		x.write(name, "old")
 		runs = append(runs, x.cutting(cutAt[name == "r2/made"], 1))
 	}
 	for i, name := range names {
-		ids = append(ids, runs[i](makes("new", name)))
+		ids = append(ids, runs[i](writes("new", name)))
 	}
 	x.Close()
 	other := x.open2(x.ws + "/r2")
@@ -312,7 +268,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	x := grow(t, nil)
 	x.SetLockWait(20 * time.Millisecond)
-	id := x.cut("rename", 1, makes("same\n", "d/f"))
+	id := x.cut("rename", 1, writes("same\n", "d/f"))
 	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
 	must(t, err)
 	lock := func(name string) func() {
@@ -347,16 +303,14 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 	all := []string{"a", "b", "c"}
 	lay := func(t *testing.T) *tree {
 		x := grow(t, nil)
-		for _, name := range all {
-			x.write(name, "old")
-		}
+		x.writeAll("old", all...)
 		return x
 	}
 	t.Run("write", func(t *testing.T) {
 		x := lay(t)
-		x.cut("rename", 2, makes("new", all...))
+		x.cut("rename", 2, writes("new", all...))
 		x.has("a", "new")
-		must(t, makes("mine", "c")(x))
+		must(t, x.does(writes("mine", "c")))
 		x.has("a", "old")
 		x.has("b", "old")
 		x.has("c", "mine")
@@ -368,27 +322,21 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 		var asked atomic.Bool
 		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
 			if !asked.Swap(true) {
-				x.cut("rename", 2, func(y *tree) error { return rewind(y.Engine, "") })
+				x.cut("rename", 2, rewinds)
 			}
 		})
 		x.cfg.RequireApproval = true
 		x.reopen()
 		must(t, errOf(x.Begin(c).Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
-		for _, name := range all {
-			x.has(name, "old")
-		}
+		x.haveAll("old", all...)
 	})
 	t.Run("taken back by another", func(t *testing.T) {
 		x := lay(t)
-		id := x.cut("rename", 2, makes("new", all...))
+		id := x.cut("rename", 2, writes("new", all...))
 		unlock := x.LockOp(ctx, id) // and waits for the locks of its paths
 		done := make(chan error, 1)
-		go func() { done <- makes("mine", "a")(x) }()
-		select {
-		case err := <-done:
-			t.Fatalf("it did not wait: %v", err)
-		case <-time.After(50 * time.Millisecond):
-		}
+		go func() { done <- x.does(writes("mine", "a")) }()
+		testdir.Running(t, "lockFor")
 		x.has("a", "new")
 		unlock()
 		must(t, <-done)
@@ -401,13 +349,10 @@ func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
 // waits for them to find out: it is refused. One that is not about that change does not wait for it.
 func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	x := grow(t, nil)
-	second := x.open2(x.ws)
-	for _, name := range []string{"a", "b", "c"} {
-		x.write(name, "old")
-	}
+	x.writeAll("old", "a", "b", "c")
 	x.put("other", "c", "edited")
 	x.put("s", "b", "edited")
-	cut := x.cut("rename", 1, makes("new", "a"))
+	cut := x.cut("rename", 1, writes("new", "a"))
 	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
 	must(t, err)
 	letGo, err := locks.Lock(ctx, x.LockKey(x.ws+"/a"))
@@ -426,45 +371,15 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	must(t, errOf(x.call("other").Undo(ctx, engine.RestoreOptions{})))
 	x.has("c", "old")
 
-	// Another process finds out, and waits for the lock.
-	found := make(chan error, 1)
-	second.SetLockWait(time.Hour)
-	go func() { found <- second.Recover(ctx) }()
-	// The order of the locks is that of their hashes. So it may wait for the path before it has the
-	// operation, and then the operation stays free.
-	for range 50 {
-		if !x.OpFree(ctx, cut) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	letGo()
+	letGo = x.LockOp(ctx, cut) // as another process does that finds out
 	refused("another looks")
 	letGo()
-	must(t, <-found)
+	must(t, x.does(undoes))
 	if o := x.outcome(cut); o != checkpoint.Aborted {
 		t.Errorf("it is %q", o)
 	}
-	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
 	x.has("b", "old")
-}
-
-// A content that goes from the store between the plan of a restore and its reading is missing, as one that never was there, and no fault of the host.
-func TestContentGoesAfterThePlan(t *testing.T) {
-	for _, how := range []string{engine.OnConflictRefuse, engine.OnConflictSkip} {
-		x := grow(t, nil)
-		x.write("a", "old")
-		id := x.put("s", "a", "new")
-		done, err := x.call("s").RestoreAfter(ctx, id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
-			return errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))}))
-		})
-		x.has("a", "new")
-		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
-			t.Errorf("skipped: %+v, %v", done, err)
-		}
-		if how == engine.OnConflictRefuse && !engine.NotStored.In(err) {
-			t.Errorf("refused: %v", err)
-		}
-	}
 }
 
 // A process dies while a directory has the name of ours that it has between two names: whoever comes next finds
@@ -495,9 +410,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x := grow(t, nil)
 		x.layMove()
 		was := x.looks()
-		x.cut("rename", 2, func(x *tree) error {
-			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"}))
-		})
+		x.cut("rename", 2, moves("d", "e/g"))
 		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
 			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
 		}
@@ -529,7 +442,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 	names := []string{"n1", "n2", "sub/n3", "sub/n4"}
 	told := 0
 	stride := cmp.Or(*every, 23)
-	for n := first(stride); ; n += stride {
+	for n := first(t, stride); ; n += stride {
 		x := grow(t, nil)
 		system := callsOf(x)
 		x.write("kept", "old")
@@ -538,16 +451,9 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 			x.puts("t", "new/"+name, name)
 		}
 		x.puts("t", "kept", "new")
-		var count atomic.Int64
 		moved := false
-		hook := func(string) *guardfs.Fault {
-			if count.Add(1) == n {
-				moved = os.Rename(x.ws+"/new", x.ws+"/moved") == nil
-			}
-			return nil
-		}
-		err := system.meet(hook, func() error { return errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})) })
-		if count.Load() < n {
+		met, err := system.beside(n, func() { moved = os.Rename(x.ws+"/new", x.ws+"/moved") == nil }, func() error { return x.does(rewinds) })
+		if !met {
 			break
 		}
 		there := func(dir, name string) bool {
@@ -649,56 +555,6 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// A file that the tools created and others changed does not go to the trash without a word.
-func TestCreatedThenChangedOutside(t *testing.T) {
-	x := grow(t, nil)
-	c := x.turn("s", "t1")
-	x.put("s", "f", "made\n")
-	x.write("f", "made\nby hand\n")
-	x.put("s", "f", "made\nby hand\nedited\n")
-	if _, err := c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
-		t.Fatalf("it must be a conflict: %v", err)
-	}
-	x.has("f", "made\nby hand\nedited\n")
-}
-
-// A change that an outsider took back is on record too, and nobody's conflict.
-func TestOutsiderTookBack(t *testing.T) {
-	x := grow(t, nil)
-	path := x.write("f", "0\n")
-	c := x.call("s")
-	turn := func(name string) {
-		c.Turn = name
-		c.BeginTurn(ctx)
-	}
-	turn("t1")
-	must(t, errOf(c.Delete(ctx, path, engine.DeleteOptions{})))
-	x.write("f", "by hand\n")
-	turn("t2")
-	must(t, os.Remove(path))
-	turn("t3")
-	page, err := c.Checkpoints(ctx, checkpoint.Filter{Kind: checkpoint.KindExternal})
-	if err != nil || len(page.Checkpoints) != 2 {
-		t.Fatalf("both changes must be on record: %+v %v", page, err)
-	}
-	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
-	x.has("f", "0\n")
-}
-
-// A change that others made and took back is nobody's conflict.
-func TestOthersTookBack(t *testing.T) {
-	x := grow(t, nil)
-	x.write("f", "0\n")
-	x.put("s", "f", "1\n")
-	x.put("u", "f", "2\n")
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
-		t.Fatalf("it must be a conflict: %v", err)
-	}
-	must(t, errOf(x.call("u").Undo(ctx, engine.RestoreOptions{})))
-	must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
-	x.has("f", "0\n")
-}
-
 func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string) {
 	x.t.Helper()
 	i, err := os.Stat(x.ws + "/" + name)
@@ -754,33 +610,6 @@ func TestExternalComesBackWithItsMetadata(t *testing.T) {
 	}
 }
 
-// Metadata that somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
-func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
-	x := grow(t, nil)
-	path := x.write("f", "old\n")
-	id := x.put("s", "f", "new\n")
-	must(t, os.Chmod(path, 0o600))
-	if err := unix.Setxattr(path, "user.x", []byte("theirs"), 0); err != nil {
-		t.Skip("no extended attributes here:", err)
-	}
-	must(t, errOf(x.restore(id, "")))
-	x.has("f", "old\n")
-	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
-		t.Errorf("it has now %v %q", mode, attr)
-	}
-	must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
-	x.put("s", "f", "made anew\n")
-	if mode, _, _, _ := x.meta("f"); mode == 0o600 {
-		t.Fatalf("a new file has %v", mode)
-	}
-	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
-	}
-	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
-		t.Errorf("it came back with %v %q", mode, attr)
-	}
-}
-
 // Others write before each call of a change from its rename on, into the file or by another one in its place: theirs is there in the end. What was
 // there before is in its place, in the checkpoint, or beside under a name that the answer tells. Where only that file was in the way it is no half-made change.
 func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
@@ -806,7 +635,7 @@ func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
 				return nil
 			}
 			system := callsOf(x)
-			err := system.meet(hook, func() error { return makes("new", "a")(x) })
+			err := system.meet(hook, func() error { return x.does(writes("new", "a")) })
 			if !acted.Load() {
 				must(t, err)
 				break

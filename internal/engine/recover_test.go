@@ -79,7 +79,7 @@ func TestTrashKeepsLongerWhatAPersonRemoves(t *testing.T) {
 		x := grow(t, nil)
 		path := x.write("a.txt", "a\n")
 		must(t, errOf(x.call("s").Delete(ctx, path, engine.DeleteOptions{})))
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 		c := x.call("s")
 		c.ByUser = byUser
 		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))

@@ -60,14 +60,7 @@ func (x *tree) both(r checkpoint.Restore, how, want string) {
 }
 
 func TestDirsOfARestore(t *testing.T) {
-	t.Run("what is skipped holds its directories", func(t *testing.T) {
-		x := grow(t, nil)
-		x.puts("t", "b/a/f", "f\n")
-		x.puts("t", "b/a/g", "g\n")
-		x.write("b/a/f", "theirs\n")
-		x.both(rewindTo("t"), engine.OnConflictSkip, "made [] removed [] kept [/b/a /b] skipped 1")
-	})
-	t.Run("and what comes back as well", func(t *testing.T) {
+	t.Run("what comes back holds its directories", func(t *testing.T) {
 		x := grow(t, nil)
 		x.puts("t", "b/g", "g\n")
 		x.write("b/f", "theirs\n")
@@ -76,20 +69,12 @@ func TestDirsOfARestore(t *testing.T) {
 		x.both(rewindTo("t"), engine.OnConflictForce, "made [] removed [] kept [/b] skipped 0")
 		x.has("b/f", "theirs\n")
 	})
-	t.Run("what is parked and stays", func(t *testing.T) {
-		x := grow(t, small)
-		big := strings.Repeat("b", 101)
-		x.puts("t", "b/f", big)
-		x.write("b/f", big+"theirs")
-		x.puts("t", "b/g", "g\n")
-		x.both(rewindTo("t"), engine.OnConflictSkip, "made [] removed [] kept [/b] skipped 1")
-	})
 	t.Run("none is made for what is skipped", func(t *testing.T) {
 		x := grow(t, nil)
 		x.puts("t", "c/d/x", "x\n")
 		x.puts("t", "c/y", "y\n")
 		for range 2 {
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 		}
 		done, err := x.call("s").Redo(ctx, engine.RestoreOptions{DryRun: true})
 		if err != nil || x.dirsOf(done) != "made [/c /c/d] removed [] kept [] skipped 0" {
@@ -188,7 +173,7 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	}
 }
 
-// A read-only file that the session made by a copy goes again with the undo; what others made read-only does not.
+// A read-only file that the session made by a copy goes again with the undo.
 func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
 	path := x.write("from", "f\n")
@@ -198,18 +183,11 @@ func TestUndoOfAReadOnlyCopy(t *testing.T) {
 		t.Fatalf("it was made as %v", mode)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 		x.has("f", "-")
-		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(redoes))
 		x.has("f", "f\n")
 	}
-
-	id := x.put("s", "g", "g\n")
-	must(t, os.Chmod(x.ws+"/g", 0o444))
-	if _, err := x.restore(id, ""); !engine.ReadOnly.In(err) {
-		t.Errorf("what somebody else made read-only: %v", err)
-	}
-	x.has("g", "g\n")
 }
 
 var update = flag.Bool("update", false, "write down what TestBlocked answers")
@@ -222,16 +200,16 @@ type did struct {
 }
 
 var dids = []did{
-	{"made", nil, func(x *tree, s, p string) { x.does(s, p, "1\n2\n3\n4\nmine\n") }},
-	{"made in a new directory", nil, func(x *tree, s, p string) { x.does(s, p+"/in", "mine\n") }},
-	{"made large", nil, func(x *tree, s, p string) { x.does(s, p, strings.Repeat("large\n", 40)) }},
-	{"edited", text("1\n2\n3\n4\n5\n"), func(x *tree, s, p string) { x.does(s, p, "1\n2\n3\n4\nmine\n") }},
+	{"made", nil, func(x *tree, s, p string) { x.sets(s, p, "1\n2\n3\n4\nmine\n") }},
+	{"made in a new directory", nil, func(x *tree, s, p string) { x.sets(s, p+"/in", "mine\n") }},
+	{"made large", nil, func(x *tree, s, p string) { x.sets(s, p, strings.Repeat("large\n", 40)) }},
+	{"edited", text("1\n2\n3\n4\n5\n"), func(x *tree, s, p string) { x.sets(s, p, "1\n2\n3\n4\nmine\n") }},
 	{"edited, then by others", text("1\n2\n3\n4\n5\n"), func(x *tree, s, p string) {
-		x.does(s, p, "1\n2\n3\n4\nmine\n")
-		x.does("other", p, "0\n1\n2\n3\n4\nmine\n")
+		x.sets(s, p, "1\n2\n3\n4\nmine\n")
+		x.sets("other", p, "0\n1\n2\n3\n4\nmine\n")
 	}},
 	{"edited, and purged", func(x *tree, p string) { text("old\n"+filepath.Base(filepath.Dir(p)))(x, p) }, func(x *tree, s, p string) {
-		x.does(s, p, "1\n2\n3\n4\nmine\n")
+		x.sets(s, p, "1\n2\n3\n4\nmine\n")
 		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 		must(x.t, err)
 		_, err = db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old\n" + filepath.Base(filepath.Dir(p))))})
@@ -245,15 +223,15 @@ var dids = []did{
 	}, (*tree).deletes},
 	{"file to directory", text("1\n2\n3\n4\n5\n"), func(x *tree, s, p string) {
 		x.deletes(s, p)
-		x.does(s, p+"/in", "mine\n")
+		x.sets(s, p+"/in", "mine\n")
 	}},
 	{"link to directory", func(x *tree, p string) { must(x.t, os.Symlink("keep", p)) }, func(x *tree, s, p string) {
 		x.deletes(s, p)
-		x.does(s, p+"/in", "mine\n")
+		x.sets(s, p+"/in", "mine\n")
 	}},
 	{"directory to file", func(x *tree, p string) { must(x.t, os.WriteFile(x.dirFor(p)+"/in", []byte("in\n"), 0o640)) }, func(x *tree, s, p string) {
 		x.deletes(s, p)
-		x.does(s, p, "1\n2\n3\n4\nmine\n")
+		x.sets(s, p, "1\n2\n3\n4\nmine\n")
 	}},
 }
 
@@ -298,8 +276,8 @@ func text(content string) func(*tree, string) {
 
 func (x *tree) dirFor(p string) string { must(x.t, os.Mkdir(p, 0o750)); return p }
 
-// does writes a file in the session s and its turn t.
-func (x *tree) does(s, p, content string) {
+// sets gives a file this content in the session s and its turn t.
+func (x *tree) sets(s, p, content string) {
 	x.t.Helper()
 	c := x.call(s)
 	c.Turn = "t"
@@ -550,38 +528,8 @@ func TestRestoredDirectoriesStayClosed(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v (%v)", c.name, name, i.Mode(), want, err)
 				}
 			}
-			must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+			must(t, x.does(undoes))
 			x.has("d", "-")
-		}
-	}
-}
-
-// A rewind over a file that became a directory, and a directory that became a file, goes in several changes, and can be undone and redone.
-func TestRewindOfTradedPlaces(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"", engine.OnConflictSkip, engine.OnConflictForce, engine.OnConflictMerge} {
-		x := grow(t, nil)
-		old, traded := x.trade()
-		o := engine.RestoreOptions{OnConflict: how}
-		dry := o
-		dry.DryRun = true
-		if _, err := x.call("s").Restore(ctx, rewindTo("t"), dry); err != nil || x.looks() != traded {
-			t.Fatalf("%q, dry: %v\n%s", how, err, x.looks())
-		}
-		done, err := x.call("s").Restore(ctx, rewindTo("t"), o)
-		if err != nil || x.looks() != old {
-			t.Fatalf("%q: %v\n%s\nwant\n%s", how, err, x.looks(), old)
-		}
-		if len(done.Skipped)+len(done.Kept) > 0 || done.Done.Skipped != "" {
-			t.Errorf("%q: skipped %v, kept %v, %s", how, done.Skipped, done.Kept, done.Done.Skipped)
-		}
-		for range 2 {
-			if _, err := x.call("s").Undo(ctx, o); err != nil || bare(x.looks()) != bare(traded) {
-				t.Fatalf("%q, undone: %v\n%s\nwant\n%s", how, err, x.looks(), traded)
-			}
-			if _, err := x.call("s").Redo(ctx, o); err != nil || x.looks() != old {
-				t.Fatalf("%q, redone: %v\n%s\nwant\n%s", how, err, x.looks(), old)
-			}
 		}
 	}
 }
@@ -613,47 +561,10 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
 	kinds("did", false, did...)
 	kinds("now", true, did...)
-	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
+	must(t, x.does(rewinds))
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
 	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
-}
-
-// A change by others of a file that has taken a directory's place is noticed as that of any other.
-func TestOutsideChangeOfATradedFile(t *testing.T) {
-	x := grow(t, nil)
-	x.trade()
-	must(t, errOf(x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
-	x.write("file", "theirs\n")
-	c := x.turn("s", "t2")
-	row, err := c.Checkpoints(ctx, checkpoint.Filter{Limit: 1})
-	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
-		t.Errorf("%+v, %v", row, err)
-	}
-}
-
-// A path that the session made and made into something else goes, whatever it was in between.
-func TestRewindOfWhatWasBoth(t *testing.T) {
-	t.Parallel()
-	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
-		x := grow(t, nil)
-		old := x.looks()
-		c := x.turn("s", "t")
-		for i, name := range steps {
-			if i > 0 {
-				must(t, errOf(c.Delete(ctx, x.ws+"/x", engine.DeleteOptions{Recursive: true})))
-			}
-			x.puts("t", name, name+"\n")
-		}
-		traded := x.looks()
-		done, err := x.call("s").Restore(ctx, rewindTo("t"), engine.RestoreOptions{})
-		if err != nil || x.looks() != old || len(done.Kept) > 0 {
-			t.Fatalf("%v: %v, kept %v\n%s", steps, err, done.Kept, x.looks())
-		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || bare(x.looks()) != bare(traded) {
-			t.Fatalf("%v, undone: %v\n%s\nwant\n%s", steps, err, x.looks(), traded)
-		}
-	}
 }
 
 // A file that others put into a directory in whose place a file was, or wrote into a file in the place of a directory, stays, and so does what
@@ -782,24 +693,21 @@ func TestDeleteWhileALinkIsSwappedIn(t *testing.T) {
 	for _, path := range []string{"d/f", "d/l", "d"} {
 		x := grow(t, nil)
 		system := callsOf(x)
-		for n := 1; ; n++ {
+		for n := int64(1); ; n++ {
 			must(t, os.RemoveAll(x.ws+"/d"))
 			x.write("d/f", "old\n")
 			must(t, os.Symlink("f", x.ws+"/d/l"))
-			count := 0
-			hook := func(string) *guardfs.Fault {
-				if count++; count == n {
-					err := unix.Renameat2(unix.AT_FDCWD, x.ws+"/d/f", unix.AT_FDCWD, x.ws+"/d/l", unix.RENAME_EXCHANGE)
-					if err != nil && !errors.Is(err, os.ErrNotExist) {
-						t.Error(err)
-					}
+			var done *engine.Done
+			met, err := system.beside(n, func() {
+				err := unix.Renameat2(unix.AT_FDCWD, x.ws+"/d/f", unix.AT_FDCWD, x.ws+"/d/l", unix.RENAME_EXCHANGE)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Error(err)
 				}
-				return nil
-			}
-			system.hook.Store(&hook)
-			done, err := x.call("s").Delete(ctx, x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
-			system.hook.Store(nil)
-			if count < n {
+			}, func() (err error) {
+				done, err = x.call("s").Delete(ctx, x.ws+"/"+path, engine.DeleteOptions{Recursive: true})
+				return err
+			})
+			if !met {
 				must(t, err)
 				break
 			}
@@ -853,56 +761,6 @@ func TestDeleteWhileItsDirectoryIsSwapped(t *testing.T) {
 				t.Errorf("swapped before calls %d and %d: %v\n%s", first, second, err, now)
 			}
 		}
-	}
-}
-
-// The directory around a tree that is deleted becomes a link to another one at some call of the deletion, and itself again at a later one: what goes is
-// in the trash. Else an entry went missing, because there was nothing to delete where it was looked for.
-func TestDeletionInASwappedDirectory(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	n, from, to := 0, 0, 0
-	back := func() { must(t, errors.Join(os.Remove(x.ws+"/d"), os.Rename(x.ws+"/aside", x.ws+"/d"))) }
-	x.fault = func(string) *guardfs.Fault {
-		if n++; n == from {
-			must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/aside"), os.Symlink("other", x.ws+"/d")))
-		} else if n == to {
-			back()
-		}
-		return nil
-	}
-	x.reopen()
-	x.write("other/else", "another\n")
-	var last checkpoint.TrashID
-	deleted, refused := 0, 0
-	for calls := 1 << 20; from <= calls; {
-		from++
-		for to = from + 1; to == from+1 || to <= calls; to += 43 {
-			must(t, os.RemoveAll(x.ws+"/d"))
-			x.write("d/t/f", "meant\n")
-			n = 0
-			_, err := x.call("s").Delete(ctx, x.ws+"/d/t", engine.DeleteOptions{Recursive: true})
-			calls, n = n, 1<<20
-			if from <= calls && calls < to {
-				back()
-			}
-			must(t, x.Recover(ctx))
-			page, terr := x.call("s").Trash(ctx, checkpoint.TrashFilter{Limit: 1})
-			must(t, terr)
-			trashed := len(page.Entries) > 0 && page.Entries[0].ID != last
-			if trashed {
-				last = page.Entries[0].ID
-			}
-			if _, there := os.Stat(x.ws + "/d/t/f"); there != nil && !trashed {
-				t.Fatalf("swapped at %d, back at %d of %d calls: it is gone, and not in the trash (%v)", from, to, calls, err)
-			}
-			if deleted++; err != nil {
-				deleted, refused = deleted-1, refused+1
-			}
-		}
-	}
-	if deleted == 0 || refused == 0 {
-		t.Errorf("%d deleted, %d refused: the test tests nothing", deleted, refused)
 	}
 }
 
@@ -978,55 +836,11 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				if _, err := call.Undo(ctx, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
 					t.Fatal(err)
 				}
-				x.has(c.file, "-")
+				x.has("d", "-") // with the directory that was made for it
 				must(t, errOf(call.Redo(ctx, engine.RestoreOptions{})))
 				x.has(c.file, content)
 			})
 		}
-	}
-}
-
-// A file that came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
-func TestRestoreParksAgainWhatCameBack(t *testing.T) {
-	for _, outside := range []bool{false, true} {
-		x := grow(t, small)
-		c := x.turn("s", "t1")
-		big := strings.Repeat("b", 500)
-		x.put("s", "n0/k/g", big)
-		rewind := func() (*engine.Restored, error) {
-			return c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
-		}
-		must(t, errOf(rewind()))
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		x.has("n0/k/g", big)
-		if outside {
-			x.write("n0/k/g", big+"!")
-			if _, err := rewind(); !slices.Equal(blockedBy(err), []engine.Why{engine.ChangedOutside}) {
-				t.Errorf("changed outside: %v", err)
-			}
-			x.has("n0/k/g", big+"!")
-			continue
-		}
-		if _, err := rewind(); err != nil {
-			t.Errorf("nobody changed it, and it does not go again: %v", err)
-		}
-		x.has("n0/k/g", "-")
-	}
-}
-
-// A redo takes the directories that were made for what it parks, as the restore did that it repeats.
-func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
-	x := grow(t, small)
-	c := x.turn("s", "t1")
-	x.put("s", "n0/k/g", strings.Repeat("b", 500))
-	must(t, errOf(c.Restore(ctx, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})))
-	for range 2 {
-		if now := x.looks(); strings.Contains(now, "/n0") {
-			t.Fatalf("left behind:\n%s", now)
-		}
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		x.has("n0/k/g", strings.Repeat("b", 500))
-		must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
 	}
 }
 
@@ -1066,29 +880,12 @@ func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
 func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	big := strings.Repeat("b\n", 200)
 	x := grow(t, small)
-	const lines = "1\n2\n3\n4\n"
-	x.write("f", "old\n"+lines)
-	id := x.put("s", "f", "new\n"+lines)
-	x.write("f", "new\n"+lines+big)
-	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
-		for _, dry := range []bool{true, false} {
-			if _, err := x.call("s").Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !engine.WouldLose.In(err) {
-				t.Errorf("%s, dry %v: %v", how, dry, err)
-			}
-		}
-	}
-	x.has("f", "new\n"+lines+big)
-	if done, err := x.restore(id, engine.OnConflictSkip); err != nil || len(done.Skipped) != 1 {
-		t.Errorf("skip: %+v %v", done, err)
-	}
-	x.has("f", "new\n"+lines+big)
-
 	x.put("s", "g", "old\n")
 	mine := x.put("s", "g", big) // by the tools; nobody else touched it
 	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
-	must(t, errOf(x.call("s").Delete(ctx, x.ws+"/g", engine.DeleteOptions{})))
+	must(t, x.does(deletes("g")))
 	if _, err := x.restore(mine, ""); err != nil {
 		t.Errorf("and after it went to the trash: %v", err)
 	}
@@ -1120,47 +917,5 @@ func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
 		if dirs != 2 {
 			t.Errorf("%d directories are recorded, not 2", dirs)
 		}
-	}
-}
-
-// Nobody recorded the outcome of an imported call, nor is there one after a purge: there is nothing to merge by, which is a conflict, and neither "nothing
-// had to be changed" nor an error.
-func TestMergeByWhatIsNotKnown(t *testing.T) {
-	for _, purge := range []bool{false, true} {
-		x := grow(t, nil)
-		const old, edited, now = "1\n2\n3\n", "1\n2\nthree\n", "0\n1\n2\nthree\n"
-		path := x.write("f", old)
-		c := x.call("s")
-		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-		must(t, err)
-		var id checkpoint.ID
-		if purge {
-			id = x.put("s", "f", edited)
-			must(t, errOf(db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte(edited))})))
-		} else {
-			st := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(old)), Hash: engine.HashOf([]byte(old))}
-			saved, err := db.Save(ctx, checkpoint.Op{Kind: checkpoint.KindImport, Principal: c.Principal, Session: c.Session,
-				Changes: []checkpoint.Change{{Path: path, Before: st, After: st, Content: []byte(old)}}})
-			must(t, err)
-			id = saved.ID
-		}
-		must(t, db.Close())
-		x.write("f", now)
-		for _, r := range []checkpoint.Restore{{ID: id}, {ID: id, Mode: checkpoint.ModeInverse}} {
-			for _, how := range []string{engine.OnConflictMerge, engine.OnConflictRefuse} {
-				if done, err := c.Restore(ctx, r, engine.RestoreOptions{OnConflict: how}); len(blockedBy(err)) != 1 {
-					t.Errorf("purged %v, %s, mode %q: it must be a conflict: %+v %v", purge, how, r.Mode, done, err)
-				}
-			}
-		}
-		x.has("f", now)
-		if purge {
-			files, left, _, err := c.Compare(ctx, checkpoint.Restore{ID: id}, false)
-			if err != nil || len(files) != 0 || len(left) != 1 {
-				t.Errorf("what it became is not there to be shown: %+v %+v %v", files, left, err)
-			}
-		}
-		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})))
-		x.has("f", old)
 	}
 }

@@ -3,19 +3,17 @@
 package engine_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"moltisfs/checkpoint"
@@ -25,84 +23,18 @@ import (
 	"moltisfs/internal/testdir"
 )
 
-// A file and a tree that the store can't hold go to the trash by one rename and come back as the same objects, times and all; undo and redo know
-// them too.
-func TestParked(t *testing.T) {
-	x := grow(t, small)
-	big := strings.Repeat("b", 101)
-	x.write("big.bin", big)
-	x.write("t/big.bin", big)
-	x.write("t/sub/b.txt", "b\n")
-	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("b.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/sub", 0o700)} {
-		must(t, err)
-	}
-	old := time.Unix(1e9, 5)
-	must(t, os.Chtimes(x.ws+"/t/sub/b.txt", old, old))
-	before := x.looks()
-	same := func() {
-		t.Helper()
-		x.same("came back as", before)
-		if i, err := os.Stat(x.ws + "/t/sub/b.txt"); err != nil || !i.ModTime().Equal(old) {
-			t.Errorf("its time is %v %v", i.ModTime(), err)
-		}
-	}
-	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
-		object := inode(t, path)
-		done, err := x.call("s").Delete(ctx, path, engine.DeleteOptions{Recursive: true})
-		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
-			t.Fatalf("%s: %+v %v", path, done, err)
-		}
-		e := done.Trashed[0]
-		files, info := x.trashed()
-		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inode(t, files[0]) != object {
-			t.Fatalf("%s: %+v, in the trash %v %v", path, e, files, info)
-		}
-		if i, err := os.Stat(filepath.Dir(filepath.Dir(files[0]))); err != nil || i.Mode().Perm() != 0o700 {
-			t.Errorf("the trash is open to others: %v %v", i.Mode(), err)
-		}
-		card, err := os.ReadFile(info[0])
-		if err != nil || !strings.Contains(string(card), "Path="+path+"\n") || !strings.Contains(string(card), string(e.ID)) {
-			t.Errorf("the sidecar: %s %v", card, err)
-		}
-		page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
-			t.Fatalf("listed %+v %v", page, err)
-		}
-		must(t, errOf(x.call("another session").Untrash(ctx, e.ID, false)))
-		same()
-		if files, info := x.trashed(); files != nil || info != nil || inode(t, path) != object {
-			t.Errorf("left in the trash: %v %v", files, info)
-		}
-		if _, err := x.call("s").Untrash(ctx, e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
-			t.Errorf("it came back twice: %v", err)
-		}
-	}
-	for range 2 { // the history knows it too, again and again
-		c := x.call("z")
-		must(t, errOf(c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})))
-		for range 2 {
-			must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-			same()
-			must(t, errOf(c.Redo(ctx, engine.RestoreOptions{})))
-			x.has("t", "-")
-		}
-		must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
-		same()
-	}
-	if files, info := x.trashed(); files != nil || info != nil {
-		t.Errorf("left in the trash: %v %v", files, info)
-	}
-}
-
-// A file in the way stays, nothing moves from or to a denied path, and a tree is taken back with its changes, step by step.
+// A directory that holds something does not go unasked, a file in the way stays, nothing moves from or to a denied path, and a tree is taken back with its
+// changes, step by step.
 func TestParkedRefusals(t *testing.T) {
 	x := grow(t, small)
 	big := x.write("t/big.bin", strings.Repeat("b", 101))
 	a := x.write("t/a.txt", "a\n")
 	c := x.turn("s", "one")
-	edit := engine.Files{Paths: []string{a}, Next: holding("new\n")}
 	old := x.looks()
-	must(t, errOf(c.ChangeFiles(ctx, edit)))
+	must(t, errOf(c.ChangeFiles(ctx, engine.Files{Paths: []string{a}, Next: holding("new\n")})))
+	if _, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{}); !engine.NotEmpty.In(err) {
+		t.Errorf("a directory that holds something: %v", err)
+	}
 	done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
 	must(t, err)
 	c.Turn = "two" // what is in the trash was not changed from outside
@@ -188,151 +120,8 @@ func TestParkedExpires(t *testing.T) {
 		t.Error("it followed a link")
 	}
 	x.open()
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err == nil {
+	if err := x.does(undoes); err == nil {
 		t.Error("it came back from nowhere")
-	}
-}
-
-// A fault at the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
-// and the trash says which; where everything goes wrong from the N-th call on, after the next start.
-func TestFaultAtEveryCallOfAParking(t *testing.T) {
-	t.Parallel()
-	cells, again := 0, 0
-	for name, bad := range badCalls() {
-		t.Run(name, func(t *testing.T) {
-			x := grow(t, small)
-			system := callsOf(x)
-			x.write("t/big.bin", strings.Repeat("b", 101))
-			x.write("t/sub/b.txt", "b\n")
-			x.write("u.txt", "u\n")
-			present := bare(x.looks())
-			steps := []func() error{
-				func() error {
-					return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
-				},
-				func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) },
-			}
-			must(t, errors.Join(steps[0](), steps[1]()))
-			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
-			here := func(what string) bool {
-				t.Helper()
-				now := bare(x.looks())
-				page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
-				must(t, err)
-				var files []string
-				all, _ := x.trashed()
-				for _, f := range all {
-					if !guardfs.Temporary(filepath.Base(f)) {
-						files = append(files, f)
-					}
-				}
-				switch {
-				case now == present && len(files) == 0 && len(page.Entries) == 0:
-					return true
-				case len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0] && !strings.Contains(now, "/t/"):
-					if b, err := os.ReadFile(files[0] + "/sub/b.txt"); err != nil || string(b) != "b\n" {
-						t.Fatalf("%s: %s %v", what, b, err)
-					}
-					return false
-				}
-				t.Fatalf("%s: in the tree\n%s\nin the trash %v, listed %+v", what, now, files, page.Entries)
-				return false
-			}
-			for step := range 2 {
-				stride := cmp.Or(*every, 5)
-				for n := first(stride); ; n += stride {
-					if there := here("before"); there != (step == 0) { // it went through in spite of the fault
-						if err := steps[1-step](); err != nil {
-							t.Fatalf("going back: %v", err)
-						}
-					}
-					call, err := system.fail(n, bad, steps[step])
-					if call == "" {
-						must(t, err)
-						break
-					}
-					cells++
-					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
-					if left := x.halfWay(); left != nil {
-						again++
-						x.reopen()
-					}
-					if left := x.halfWay(); left != nil {
-						t.Fatalf("%s: marks are left", what)
-					}
-					if there := here(what); err == nil && there == (step == 0) {
-						t.Fatalf("%s: said to be done", what)
-					}
-				}
-			}
-		})
-	}
-	t.Logf("%d faults; the next start had to mend %d", cells, again)
-}
-
-// Before a tree moves the catalog says durably that it is on its way, so that whoever comes after a crash looks where it is; what says that it lies
-// in the trash, or that it does not, comes after the move.
-func TestPhaseIsAheadOfTheMove(t *testing.T) {
-	x := grow(t, small)
-	system := callsOf(x)
-	x.write("t/big.bin", strings.Repeat("b", 101))
-	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	must(t, err)
-	defer other.Close()
-	for _, c := range []struct {
-		step func() error
-		gone string // what the move takes away
-	}{
-		{func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true}))
-		}, x.ws + "/t"},
-		{func() error { return errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})) }, x.data + "/.moltis-trash-*/files/*"},
-	} {
-		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
-		hook := func(string) *guardfs.Fault {
-			if there, _ := filepath.Glob(c.gone); there != nil {
-				page, err := other.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true})
-				if err != nil {
-					t.Error(err)
-				}
-				last = page.Entries
-			}
-			return nil
-		}
-		err := system.meet(hook, c.step)
-		must(t, err)
-		if there, _ := filepath.Glob(c.gone); there != nil {
-			t.Fatalf("it did not move: %v", there)
-		}
-		if len(last) != 1 || !last[0].Moving {
-			t.Errorf("at the move the catalog said %+v, not that it is on its way", last)
-		}
-	}
-}
-
-// Of two trees that went from one place each comes back by its own checkpoint, and they don't replace one another.
-func TestParkedTwice(t *testing.T) {
-	x := grow(t, small)
-	c := x.call("s")
-	var ids []string
-	for _, name := range []string{"one", "two"} {
-		x.write("t/big.bin", strings.Repeat("b", 101))
-		x.write("t/"+name, "")
-		done, err := c.Delete(ctx, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-		must(t, err)
-		ids = append(ids, done.Checkpoint)
-	}
-	for i, name := range []string{"one", "two"} {
-		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
-		done, err := c.Restore(ctx, in, engine.RestoreOptions{})
-		must(t, err)
-		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
-			t.Errorf("over the other one: %v", err)
-		}
-		must(t, errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{})))
 	}
 }
 
@@ -351,7 +140,7 @@ func (x *tree) parkedNew(dir string, kept bool) {
 	if kept {
 		x.put("z", dir+"/kept", "k\n")
 	}
-	must(x.t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+	must(x.t, x.does(undoes))
 	x.has(dir+"/f", "-")
 }
 
@@ -392,9 +181,9 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			}
 			x.isBack("redone", "big")
 			for range 2 { // the history has it once
-				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(undoes))
 				x.has("big/f", "-")
-				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(redoes))
 				x.isBack("and again", "big")
 			}
 		}
@@ -409,24 +198,17 @@ func TestParkedAndItsDirectoryAppears(t *testing.T) {
 	refused, reached := 0, int64(0)
 	for n := int64(1); ; n++ {
 		x.parkedNew("big", false)
-		var calls atomic.Int64
-		hook := func(string) *guardfs.Fault {
-			if calls.Add(1) == n {
-				_ = os.Mkdir(x.ws+"/big", 0o755)
-			}
-			return nil
-		}
-		err := system.meet(hook, func() error { return errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})) })
+		met, err := system.beside(n, func() { _ = os.Mkdir(x.ws+"/big", 0o755) }, func() error { return x.does(redoes) })
 		if err != nil {
 			refused++
 			x.has("big/f", "-")
-			if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil {
+			if err := x.does(redoes); err != nil {
 				t.Fatalf("before call %d, the next time: %v", n, err)
 			}
 		}
 		x.isBack("redone", "big")
 		must(t, os.RemoveAll(x.ws+"/big"))
-		if reached = n; calls.Load() < n {
+		if reached = n; !met {
 			break
 		}
 	}
@@ -531,9 +313,9 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				t.Fatalf("%s for %s, forced: %v", what, of, err)
 			}
 			for range 2 {
-				must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(undoes))
 				untouched("undone")
-				must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+				must(t, x.does(redoes))
 				if _, err := os.Lstat(place); err == nil {
 					t.Fatalf("%s for %s stays", what, of)
 				}
@@ -556,7 +338,7 @@ func TestBackAlready(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 	for range 2 {
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
 	x.has("d", "-")
 }
@@ -564,12 +346,15 @@ func TestBackAlready(t *testing.T) {
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedRewind(t *testing.T) {
 	const parked = 12
-	faultsOfARewind(t, cmp.Or(*every, 61), parked, func(x *tree, system *calls) {
-		openFiles(t, true, 78)
-		if closed := x.closedDuring(system, (*engine.Call).Undo); closed < parked {
-			t.Fatalf("only %d were parked", closed)
+	faultsOfARewind(t, 61, func(x *tree) {
+		for i := range parked {
+			x.puts("t", fmt.Sprintf("new/n%d", i), fmt.Sprintln("new", i))
+			x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
 		}
-		must(t, errOf(x.call("s").Redo(ctx, engine.RestoreOptions{})))
+		must(x.t, x.does(rewinds))
+		if closed := x.closedDuring(78, undoes); closed < parked {
+			x.t.Fatalf("only %d were parked", closed)
+		}
 	})
 }
 
@@ -601,26 +386,6 @@ func TestParkedRestoreFindsTheDiskFull(t *testing.T) {
 		t.Errorf("%d waited: %v\n%s\nit was\n%s", waiting, err, x.looks(), old)
 	}
 	x.settled()
-}
-
-// closedDuring is how many files with a temporary name were there at the same time while step ran.
-func (x *tree) closedDuring(system *calls, step func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)) int {
-	x.t.Helper()
-	most := 0
-	var mu sync.Mutex
-	look := func(op string) *guardfs.Fault {
-		if op == "link" || op == "rename" {
-			mu.Lock()
-			defer mu.Unlock()
-			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
-			most = max(most, len(names))
-		}
-		return nil
-	}
-	system.hook.Store(&look)
-	defer system.hook.Store(nil)
-	must(x.t, errOf(step(x.call("s"), ctx, engine.RestoreOptions{})))
-	return most
 }
 
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed: it is deleted and moved one by one, as one
@@ -664,10 +429,10 @@ func TestTreesOfALowerLayer(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"delete": func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true}))
+			return x.does(deletes("d"))
 		},
 		"delete an empty one": func() error {
-			return errOf(x.call("s").Delete(ctx, x.ws+"/hollow", engine.DeleteOptions{}))
+			return x.does(deletes("hollow"))
 		},
 		"move": func() error {
 			return errOf(x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"}))
@@ -680,12 +445,61 @@ func TestTreesOfALowerLayer(t *testing.T) {
 		if strings.Contains(now, "/d d") != (name == "delete an empty one") || strings.Contains(now, "/e/sub/deep/c ") != (name == "move") {
 			t.Errorf("%s: %s", name, now)
 		}
-		if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || looks() != was {
+		if err := x.does(undoes); err != nil || looks() != was {
 			t.Fatalf("%s, undone: %v\n%s\nwas\n%s", name, err, looks(), was)
 		}
-		if _, err := x.call("s").Redo(ctx, engine.RestoreOptions{}); err != nil || looks() != now {
+		if err := x.does(redoes); err != nil || looks() != now {
 			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
 		}
-		must(t, errOf(x.call("s").Undo(ctx, engine.RestoreOptions{})))
+		must(t, x.does(undoes))
 	}
+}
+
+// A fault at the N-th system call of a deletion, and of its undo: the tree is whole, at one of its two places, and the trash says which.
+func TestFaultAtEveryCallOfAParking(t *testing.T) {
+	t.Parallel()
+	f := faults{stride: 5, open: true, late: true, run: deletes("t"), back: undoes,
+		grow: func(t *testing.T) *tree { return grow(t, small) },
+		lay: func(x *tree) {
+			x.write("t/big.bin", strings.Repeat("b", 101))
+			x.write("t/sub/b.txt", "b\n")
+			x.write("u.txt", "u\n")
+		},
+		looks: func(x *tree) string {
+			page, err := x.call("s").Trash(ctx, checkpoint.TrashFilter{})
+			must(x.t, err)
+			files, _ := x.trashed()
+			files = slices.DeleteFunc(files, func(f string) bool { return guardfs.Temporary(filepath.Base(f)) })
+			in := ""
+			if len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0] {
+				b, err := os.ReadFile(files[0] + "/sub/b.txt")
+				in = fmt.Sprint(string(b), err)
+			} else if len(files)+len(page.Entries) > 0 {
+				in = fmt.Sprintf("the trash has %v and lists %+v", files, page.Entries)
+			}
+			return bare(x.looks()) + in
+		}}
+	f.play(t)
+}
+
+// closedDuring carries an act out with so many open files more, and says how many files with a temporary name were there at the same time.
+func (x *tree) closedDuring(files int, step act) int {
+	x.t.Helper()
+	most, was := 0, x.fault
+	var mu sync.Mutex
+	x.fault = func(op string) *guardfs.Fault {
+		if op == "link" || op == "rename" {
+			mu.Lock()
+			defer mu.Unlock()
+			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
+			most = max(most, len(names))
+		}
+		return nil
+	}
+	x.reopen()
+	openFiles(x.t, true, files)
+	must(x.t, x.does(step))
+	x.fault = was
+	x.reopen()
+	return most
 }

@@ -233,39 +233,6 @@ func TestHashOfALargeFile(t *testing.T) {
 	}
 }
 
-// under opens an engine with the rules of an operator.
-func under(t *testing.T, change func(*config.FS)) *engine.Engine {
-	t.Helper()
-	cfg := config.Default()
-	cfg.Tools.FS.RequireApproval = false
-	change(&cfg.Tools.FS)
-	e, err := engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data"})
-	must(t, err)
-	t.Cleanup(func() { e.Close() })
-	return e
-}
-
-// through runs op as a dialect does.
-func through(e *engine.Engine, op func(context.Context, *engine.Call) error) (err error) {
-	c := &engine.Call{Tool: "Probe"}
-	herr := do(ctx, e, c, operation{
-		Run:    func(ctx context.Context) error { err = op(ctx, c); return err },
-		Refuse: func(_ context.Context, err error) string { return string(engine.Reason(err).Code) },
-	})
-	return errors.Join(err, herr)
-}
-
-// code is the kind of a refusal, "" for none.
-func code(err error) engine.Code {
-	if err == nil {
-		return ""
-	}
-	if r := engine.Reason(err); r != nil {
-		return r.Code
-	}
-	return "host"
-}
-
 func TestStat(t *testing.T) {
 	x := grow(t, nil)
 	was := time.Now().Add(-time.Minute)

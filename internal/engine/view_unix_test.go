@@ -178,15 +178,7 @@ func TestMkdir(t *testing.T) {
 			if now := x.looks(); !strings.Contains(now, "/"+c.made[len(c.made)-1]+" drwx") || done.Checkpoint == "" {
 				t.Errorf("%+v:\n%s", a, now)
 			}
-			made1 := x.looks()
-			for _, step := range []struct {
-				run  func(*engine.Call, context.Context, engine.RestoreOptions) (*engine.Restored, error)
-				want string
-			}{{(*engine.Call).Undo, was}, {(*engine.Call).Redo, made1}, {(*engine.Call).Undo, was}} {
-				if _, err := step.run(x.call("s"), ctx, engine.RestoreOptions{}); err != nil || x.looks() != step.want {
-					t.Fatalf("%+v: %v\n%s\nshould be\n%s", a, err, x.looks(), step.want)
-				}
-			}
+			x.backAndForth(c.path, was)
 		}
 	}
 }

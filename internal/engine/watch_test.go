@@ -126,9 +126,7 @@ func TestWatch(t *testing.T) {
 	v.write("e/in/deep", "z")
 	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
 	move := func(from, to string) error {
-		return through(v.e, func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Move(ctx, engine.MoveArgs{From: at(from), To: at(to)}))
-		})
+		return through(v.e, func(ctx context.Context, c *engine.Call) error { return moves(from, to)(ctx, c, v.ws) })
 	}
 	v.do(move("e/in", "in"))
 	v.write("in/deep", "of in")

@@ -43,9 +43,8 @@ func TestCreate(t *testing.T) {
 	if _, err := x.call("s").Create(ctx, path, nil, engine.Rules{}); !engine.Conflicts.In(err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); err != nil || x.looks() != was {
-		t.Errorf("undone: %v\n%s", err, x.looks())
-	}
+	must(t, x.does(undoes))
+	x.same("undone", was)
 }
 
 func TestAppend(t *testing.T) {
@@ -73,12 +72,10 @@ func TestGuards(t *testing.T) {
 	path := x.write("f", "a\nb\nc\nd\n")
 	no := func(*engine.Target, error) error { return nil }
 	write := func(text string, meant bool) error {
-		_, _, err := x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}})
-		return err
+		return lastOf(x.call("s").Write(ctx, engine.WriteArgs{Path: path, Text: text, Rules: engine.Rules{Meant: meant}}))
 	}
 	change := func(was, is string) error {
-		_, _, err := x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no})
-		return err
+		return lastOf(x.call("s").Edit(ctx, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: was, New: is}}, Refuse: no}))
 	}
 	for what, err := range map[string]error{
 		"emptied":          write("\n", false),
@@ -118,32 +115,6 @@ func TestMakerRunsAgain(t *testing.T) {
 		t.Error("written into a directory that was moved")
 	}
 	x.has("e/f", "two\nx\n")
-}
-
-// becomes is a change that gives each file the content.
-func (x *tree) becomes(content string, names ...string) engine.Files {
-	m := engine.Files{Parents: true, Next: holding(content)}
-	for _, name := range names {
-		m.Paths = append(m.Paths, x.ws+"/"+name)
-	}
-	return m
-}
-
-// has fails unless the file holds content; "-" is absence.
-func (x *tree) has(name, content string) {
-	x.t.Helper()
-	b, err := os.ReadFile(x.ws + "/" + name)
-	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
-		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
-	}
-}
-
-// settled fails where a change is open.
-func (x *tree) settled() {
-	x.t.Helper()
-	if left, err := x.HalfWay(context.Background()); left != nil || err != nil {
-		x.t.Errorf("open: %v %v", left, err)
-	}
 }
 
 // Not even by force does a restore overwrite what the store can't hold: it could not be brought back.
@@ -190,9 +161,7 @@ func TestSeveralPathsHaveACheckpoint(t *testing.T) {
 // Nothing is changed whose checkpoint can't be stored: not one file, not several, and nothing is deleted.
 func TestNoChangeWithoutAStore(t *testing.T) {
 	x := grow(t, nil)
-	for _, name := range []string{"a", "b"} {
-		x.write(name, "old\n")
-	}
+	x.writeAll("old\n", "a", "b")
 	must(t, os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600))
 	c := x.call("s")
 	if _, err := c.ChangeFiles(ctx, x.becomes("new\n", "a", "b")); err == nil {
@@ -234,36 +203,6 @@ func TestNoEditWithoutItsCheckpoint(t *testing.T) {
 
 var manyFiles = flag.Int("files", 300, "how many files a test of very many files changes at once")
 
-// A directory that a link leads to by now is another one: neither is one made in it nor removed from it.
-func TestDirectoriesBehindALinkStay(t *testing.T) {
-	x := grow(t, nil)
-	c := x.call("s")
-	swap := func() {
-		t.Helper()
-		must(t, errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")))
-	}
-	must(t, os.MkdirAll(x.ws+"/a/empty", 0o750))
-	must(t, errOf(c.Delete(ctx, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true})))
-	swap()
-	if _, err := c.Undo(ctx, engine.RestoreOptions{}); err == nil {
-		t.Error("a directory came back behind a link")
-	}
-	x.has("other/empty", "-")
-}
-
-// externals counts what is on record as changed outside.
-func (x *tree) externals() (n int) {
-	x.t.Helper()
-	page, err := x.call("s").Checkpoints(ctx, checkpoint.Filter{Limit: 100})
-	must(x.t, err)
-	for _, c := range page.Checkpoints {
-		if c.Kind == checkpoint.KindExternal {
-			n++
-		}
-	}
-	return n
-}
-
 // Each turn notices what was changed outside since the one before, also where it has looked before.
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
@@ -300,27 +239,6 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 			t.Errorf("step %d: %d changes outside, should %d", i, n, want)
 		}
 	}
-}
-
-// A restore that may skip passes by what a link has come in the way of, and restores the rest.
-func TestSkipPassesByALinkOnTheWay(t *testing.T) {
-	x := grow(t, nil)
-	x.write("d/f", "old\n")
-	x.write("g", "old\n")
-	c := x.turn("s", "t")
-	must(t, errOf(c.ChangeFiles(ctx, x.becomes("new\n", "d/f", "g"))))
-	must(t, errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")))
-	in := checkpoint.Restore{Turn: "t"}
-	if _, err := c.Restore(ctx, in, engine.RestoreOptions{}); err == nil {
-		t.Error("restored behind a link")
-	}
-	x.has("g", "new\n")
-	done, err := c.Restore(ctx, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
-	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
-		t.Errorf("%+v %v", done, err)
-	}
-	x.has("g", "old\n")
-	x.has("other/f", "new\n")
 }
 
 // guarded is an engine over a new tree that holds names, and asks who about what runs code.
@@ -365,8 +283,7 @@ func (a *asked) checkAsked(t *testing.T, e *engine.Engine, path string, want boo
 	t.Helper()
 	a.code = nil
 	err := through(e, func(ctx context.Context, call *engine.Call) error {
-		_, _, err := call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
-		return err
+		return lastOf(call.Write(ctx, engine.WriteArgs{Path: path, Text: "x", Rules: engine.Rules{Parents: true, Meant: true}}))
 	})
 	if (code(err) == engine.CodeApprovalDenied) != want || (len(a.code) == 1) != want {
 		t.Errorf("%s: asked about %v, want %v: %v", path, a.code, want, err)
@@ -385,61 +302,47 @@ func TestTreesThatHoldCode(t *testing.T) {
 	for name, to := range map[string]string{"link": ".git", ".cursor": "conf", "through": ".cursor"} {
 		must(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	for _, c := range []struct {
-		op, from, to string
-		code         string // what is asked about, below the root; "": nothing is
-		want         engine.Code
+	for i, c := range []struct {
+		do   act
+		code string // what is asked about, below the root; "": nothing is
+		want engine.Code
 	}{
-		{"move", "p", "q", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"move", "plain", "sub/.git", "sub/.git", engine.CodeApprovalDenied},
-		{"move", "plain", ".github/workflows/n", ".github/workflows/n", engine.CodeApprovalDenied},
-		{"move", "plain/hooks", ".git/modules", ".git/modules", engine.CodeApprovalDenied},
-		{"move", ".git", "gone", ".git", engine.CodeApprovalDenied},
-		{"move", "a", "link/x", ".git/x", engine.CodeApprovalDenied},
-		{"move", "g", ".github", ".github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"create", "", ".cursor/y", "conf/y", engine.CodeApprovalDenied},
-		{"create", "", "through/y", "conf/y", engine.CodeApprovalDenied},
-		{"copy", "p", "q", "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"delete", "p", "", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
-		{"delete", "githooks", "", "githooks/z", engine.CodeApprovalDenied},
-		{"move", "w", "githooks/w", "githooks/w", engine.CodeApprovalDenied},
-		{"create", "", "githooks/new", "githooks/new", engine.CodeApprovalDenied},
-		{"create", "", "n/.husky/x", "n/.husky/x", engine.CodeApprovalDenied},
-		{"delete", "keys", "", "", engine.CodeConflict},
-		{"move", "keys", "k", "", engine.CodePathDenied},
-		{"copy", "keys", "k", "", engine.CodePathDenied},
-		{"create", "", ".ssh/x", "", engine.CodePathDenied},
-		{"create", "", "Makefile", "", ""},
-		{"create", "", "c/HEAD", "c/HEAD", engine.CodeApprovalDenied},
-		{"create", "", "c/head/x", "", ""},
-		{"create", "", "n/.hg/x", "n/.hg/x", engine.CodeApprovalDenied},
-		{"move", "w", "x", "", ""},
-		{"delete", "x", "", "", ""},
+		{moves("p", "q"), "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{moves("plain", "sub/.git"), "sub/.git", engine.CodeApprovalDenied},
+		{moves("plain", ".github/workflows/n"), ".github/workflows/n", engine.CodeApprovalDenied},
+		{moves("plain/hooks", ".git/modules"), ".git/modules", engine.CodeApprovalDenied},
+		{moves(".git", "gone"), ".git", engine.CodeApprovalDenied},
+		{moves("a", "link/x"), ".git/x", engine.CodeApprovalDenied},
+		{moves("g", ".github"), ".github/workflows/x.yml", engine.CodeApprovalDenied},
+		{creates(".cursor/y", "x"), "conf/y", engine.CodeApprovalDenied},
+		{creates("through/y", "x"), "conf/y", engine.CodeApprovalDenied},
+		{copies("p", "q"), "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{deletes("p"), "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{deletes("githooks"), "githooks/z", engine.CodeApprovalDenied},
+		{moves("w", "githooks/w"), "githooks/w", engine.CodeApprovalDenied},
+		{creates("githooks/new", "x"), "githooks/new", engine.CodeApprovalDenied},
+		{creates("n/.husky/x", "x"), "n/.husky/x", engine.CodeApprovalDenied},
+		{deletes("keys"), "", engine.CodeConflict},
+		{moves("keys", "k"), "", engine.CodePathDenied},
+		{copies("keys", "k"), "", engine.CodePathDenied},
+		{creates(".ssh/x", "x"), "", engine.CodePathDenied},
+		{creates("Makefile", "x"), "", ""},
+		{creates("c/HEAD", "x"), "c/HEAD", engine.CodeApprovalDenied},
+		{creates("c/head/x", "x"), "", ""},
+		{creates("n/.hg/x", "x"), "n/.hg/x", engine.CodeApprovalDenied},
+		{moves("w", "x"), "", ""},
+		{deletes("x"), "", ""},
 	} {
 		who.code = nil
-		rules := engine.Rules{Parents: true}
-		from, to := filepath.Join(root, c.from), filepath.Join(root, c.to)
-		err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
-			switch c.op {
-			case "move":
-				_, err = call.Move(ctx, engine.MoveArgs{From: from, To: to, Rules: rules})
-			case "copy":
-				_, err = call.Copy(ctx, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
-			case "delete":
-				_, err = call.Delete(ctx, from, engine.DeleteOptions{Recursive: true})
-			case "create":
-				_, err = call.Create(ctx, to, []byte("x"), rules)
-			}
-			return err
-		})
+		err := through(e, func(ctx context.Context, call *engine.Call) error { return c.do(ctx, call, root) })
 		if code(err) != c.want {
-			t.Errorf("%s %s %s: %v", c.op, c.from, c.to, err)
+			t.Errorf("%d: %v", i, err)
 		}
 		switch {
 		case c.code == "" && who.code != nil:
-			t.Errorf("%s %s %s: asked about %v", c.op, c.from, c.to, who.code)
+			t.Errorf("%d: asked about %v", i, who.code)
 		case c.code != "" && (len(who.code) != 1 || !slices.Contains(who.code[0], filepath.Join(root, c.code))):
-			t.Errorf("%s %s %s: asked about %v, not %s", c.op, c.from, c.to, who.code, c.code)
+			t.Errorf("%d: asked about %v, not %s", i, who.code, c.code)
 		}
 	}
 }
@@ -547,21 +450,10 @@ func TestCodeGoesAndComesBack(t *testing.T) {
 		}, "d/sub/.husky/pre-commit=a hook")
 		dir := filepath.Join(root, "d")
 		there := func() bool { _, err := os.Stat(filepath.Join(dir, "sub/.husky/pre-commit")); return err == nil }
-		var at *engine.Done
-		remove := func(ctx context.Context, c *engine.Call) (err error) {
-			at, err = c.Delete(ctx, dir, engine.DeleteOptions{Recursive: true})
-			return err
-		}
-		back := func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Restore(ctx, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{}))
-		}
-		untrash := func(ctx context.Context, c *engine.Call) error {
-			return errOf(c.Untrash(ctx, at.Trashed[0].ID, false))
-		}
-		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
+		for _, op := range []act{deletes("d"), undoes, deletes("d"), untrashes} {
 			was := there()
 			for _, yes = range []bool{false, true} {
-				err := through(e, op)
+				err := through(e, func(ctx context.Context, c *engine.Call) error { return op(ctx, c, root) })
 				if (err == nil) != yes || there() != (was != yes) {
 					t.Fatalf("whole %v, yes %v: it was there: %v, and is: %v; %v", whole, yes, was, there(), err)
 				}
@@ -577,109 +469,6 @@ type approvalFunc func(context.Context, approval.Question) (approval.Answer, err
 
 func (f approvalFunc) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	return f(ctx, q)
-}
-
-// run has a script change this and that, some of it twice: "kept" and all below "old" were there before.
-func (x *tree) run() {
-	x.t.Helper()
-	x.write("kept", "kept\n")
-	x.write("old/a/1", "1\n")
-	x.write("old/2", "2\n")
-	x.scripted(7, false) // what is deleted or moved is taken back by a change of its own
-}
-
-func (x *tree) scripted(run int64, trees bool) {
-	x.t.Helper()
-	c := func() *engine.Call {
-		c := x.call("s")
-		c.Run = run
-		return c
-	}
-	at := func(name string) string { return x.ws + "/" + name }
-	put := func(name, content string) {
-		x.t.Helper()
-		_, _, err := c().Write(ctx, engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true, Parents: true}})
-		must(x.t, err)
-	}
-	remove := func(name string) {
-		x.t.Helper()
-		if !trees {
-			return
-		}
-		must(x.t, errOf(c().Delete(ctx, at(name), engine.DeleteOptions{Recursive: true})))
-	}
-	move := func(from, to string) {
-		x.t.Helper()
-		if !trees {
-			return
-		}
-		must(x.t, errOf(c().Move(ctx, engine.MoveArgs{From: at(from), To: at(to)})))
-	}
-	put("kept", "once\n")
-	put("kept", "twice\n")
-	put("gone", "it comes and goes\n")
-	remove("gone")
-	must(x.t, errOf(c().Mkdir(ctx, engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})))
-	put("made/deep/f", "f\n")
-	move("made/deep/f", "made/g")
-	move("old/a", "made/a")
-	put("made/a/1", "one\n")
-	remove("old")
-	must(x.t, errOf(c().Append(ctx, at("kept"), []byte("and more\n"), engine.Rules{Meant: true})))
-}
-
-// One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
-func TestUndoOfARun(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	x.put("s", "before", "b\n")
-	x.write("kept", "kept\n")
-	x.write("old/a/1", "1\n")
-	x.write("old/2", "2\n")
-	was := x.looks()
-	x.scripted(7, true)
-	ran := x.looks()
-	x.put("s", "after", "a\n")
-	c, o := x.call("s"), engine.RestoreOptions{}
-	step := func(what string, do func() (*engine.Restored, error), want string) {
-		t.Helper()
-		if _, err := do(); err != nil || bare(x.looks()) != bare(want) {
-			t.Fatalf("%s: %v\n%s\nwant\n%s", what, err, x.looks(), want)
-		}
-	}
-	undo := func() (*engine.Restored, error) { return c.Undo(ctx, o) }
-	redo := func() (*engine.Restored, error) { return c.Redo(ctx, o) }
-	step("the change after it", undo, ran)
-	for range 2 {
-		dry, err := c.Undo(ctx, engine.RestoreOptions{DryRun: true})
-		if err != nil || len(dry.Plan.Undoes) == 0 || dry.Plan.More == "" || x.looks() != ran {
-			t.Fatalf("%d changes, %v", len(dry.Plan.Undoes), err)
-		}
-		step("the run", undo, was)
-		step("the run again", redo, ran)
-	}
-	x.reopen()
-	x.Begin(c)
-	step("after a restart", undo, was)
-	if _, err := undo(); err != nil || strings.Contains(x.looks(), "before") {
-		t.Fatalf("%v\n%s", err, x.looks())
-	}
-	if _, err := undo(); !errors.Is(err, checkpoint.ErrNothing) {
-		t.Fatal(err)
-	}
-	step("all the way", redo, was)
-	step("all the way", redo, ran)
-	next := x.call("s")
-	next.Run = 8
-	for i := range 3 {
-		_, _, err := next.Write(ctx, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
-		must(t, err)
-	}
-	if _, err := redo(); !errors.Is(err, checkpoint.ErrNothing) {
-		t.Fatal(err)
-	}
-	step("the second run", undo, ran)
-	step("the first run", undo, was)
 }
 
 // The undo of a run passes all doors, as one plan: what is in the way of one path is in the way of all.
@@ -762,4 +551,18 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	must(t, os.Remove(link))
 	must(t, os.Symlink("rel8", link))
 	excluded(true, "rel8/.env", "rel7/.env")
+}
+
+// run has a script change this and that, some of it twice: "kept" and all below "old" were there before.
+func (x *tree) run() {
+	x.t.Helper()
+	x.write("kept", "kept\n")
+	x.write("old/a/1", "1\n")
+	x.write("old/2", "2\n")
+	c := x.call("s")
+	c.Run = 7
+	for _, do := range []act{writes("once\n", "kept"), writes("twice\n", "kept"), writes("it stays\n", "new"), mkdirs("made/deep"),
+		writes("f\n", "made/deep/f"), writes("one\n", "made/a/1"), appends("kept", "and more\n")} {
+		must(x.t, do(ctx, c, x.ws))
+	}
 }

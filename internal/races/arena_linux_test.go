@@ -39,13 +39,9 @@ func (a *arena) victims() []string { return []string{a.ws("secret"), a.dir + "/o
 func newArena(t *testing.T, r *race) *arena {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := &arena{dir: dir, race: r, done: make(chan struct{})}
-	if err := os.Mkdir(dir+"/ws", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir+"/ws", 0o755))
 	a.layVictims(t)
 	a.mend(t)
 	go a.swap()
@@ -92,9 +88,7 @@ func (a *arena) quietly(do func()) {
 func (a *arena) layVictims(t *testing.T) {
 	t.Helper()
 	for _, dir := range a.victims() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		for _, name := range []string{"f", victim} {
 			lay(t, dir+"/"+name, victim)
 		}
@@ -107,9 +101,7 @@ func lay(t *testing.T, name, content string) {
 	if err == nil {
 		err = os.WriteFile(name, []byte(content), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // mend puts every entry of the race's tree where it was at the start, if it is not: an attack whose
@@ -139,9 +131,7 @@ func (a *arena) mend(t *testing.T) {
 		default:
 			lay(t, p, what)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -240,9 +230,7 @@ func (a *arena) sweep(t *testing.T) (found string) {
 	t.Helper()
 	found = a.copied(a.dir + "/ws")
 	all, err := os.ReadDir(a.dir + "/ws")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := map[string]bool{"secret": true}
 	for _, e := range a.race.tree {
 		name, _, _ := cut(e)
@@ -251,9 +239,7 @@ func (a *arena) sweep(t *testing.T) (found string) {
 	}
 	for _, e := range all {
 		if !known[e.Name()] {
-			if err := os.RemoveAll(a.ws(e.Name())); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(a.ws(e.Name())))
 		}
 	}
 	a.mend(t)

@@ -72,9 +72,7 @@ func mountLiar(t *testing.T, name, at string) {
 	defer file.Close()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.ExtraFiles = append(os.Environ(), liarMark+"="+name), []*os.File{file}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		unix.Unmount(at, unix.MNT_FORCE|unix.MNT_DETACH)
 		cmd.Process.Kill()
@@ -248,16 +246,12 @@ func TestLyingFileSystems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			at := dir + "/ws/mnt"
-			if err := os.MkdirAll(at, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(at, 0o755))
 			mountLiar(t, name, at)
 			e := engineFor(t, dir, "kernel", []string{at + "/secret/**"})
 			defer e.Close()
 			capabilities, err := capability.Over(e, config.Capability{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if b, _ := os.ReadFile(at + "/SECRET/f"); l.folds && string(b) != victim+"\n" {
 				t.Errorf("the control got %q", b)
 			}
@@ -276,9 +270,7 @@ func TestLyingFileSystems(t *testing.T) {
 						continue
 					}
 					raw, err := answer.JSON(true)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if strings.Contains(string(raw), victim) {
 						t.Errorf("%s %q tells: %s", s.tool, path, raw)
 					}

@@ -162,24 +162,10 @@ var races = []race{
 		[2]string{"t/sub", "l"}, onTrees, treeMistake},
 }
 
-// tally counts how calls ended.
+// tally counts the calls of a tool.
 type tally struct {
-	calls, served, refused, conflicts, harm int
-
-	took time.Duration
-	last string // what was answered, where none was served
-}
-
-func (c *tally) add(o tally) {
-	c.calls += o.calls
-	c.served += o.served
-	c.refused += o.refused
-	c.conflicts += o.conflicts
-	c.harm += o.harm
-}
-
-func (c *tally) String() string {
-	return fmt.Sprintf("%d | %d | %d | %d | %d", c.calls, c.served, c.refused, c.conflicts, c.harm)
+	calls, served int
+	last          string // what was answered, where none was served
 }
 
 // ways are the ways to hold paths here: by openat2, and by the walk where the kernel has none. The
@@ -207,25 +193,21 @@ func engineFor(t *testing.T, dir, way string, deny []string) *engine.Engine {
 	f.AllowPaths, f.DenyPaths = []string{dir + "/ws/**"}, deny
 	f.RequireApproval, f.CheckpointBeforeMutation = false, true
 	f.Checkpoint.KeepWithin, f.Checkpoint.KeepLast = config.Duration(time.Minute), 2
-	if err := os.MkdirAll(f.WorkspaceRoot, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(f.WorkspaceRoot, 0o755))
 	e, err := engine.Open(cfg, engine.Host{DataDir: dir + "/data", Approver: approval.Yes("races"), Fault: func(op string) *guardfs.Fault {
 		if way == "walk" && op == "openat2" {
 			return &guardfs.Fault{Err: syscall.ENOSYS}
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
 // Paths trade places under calls of every dialect: nothing that may not be seen is, and
 // nothing that may not be changed is. Each mistake falls in the same race.
 func TestTradingPlaces(t *testing.T) {
-	all, byTool := tally{}, map[string]*tally{}
+	byTool := map[string]*tally{}
 	ways := ways(t)
 	parts := 0
 	for i := range races {
@@ -237,20 +219,17 @@ func TestTradingPlaces(t *testing.T) {
 		for _, way := range ways {
 			t.Run(r.name+"/"+way, func(t *testing.T) {
 				a := newArena(t, r)
-				var fell []string
 				for _, m := range r.bad {
-					fell = append(fell, fmt.Sprintf("%s at %d", m, a.falls(t, m)))
+					t.Logf("%s falls at %d", m, a.falls(t, m))
 				}
-				before, start := a.swaps.Load(), time.Now()
+				before := a.swaps.Load()
 				var end time.Time
 				if *most > 0 {
-					end = start.Add(*most / time.Duration(len(races)*len(ways)))
+					end = time.Now().Add(*most / time.Duration(len(races)*len(ways)))
 				}
-				sum := run(t, a, way, each, end, byTool)
-				all.add(sum)
-				t.Logf("| %s | %s | %s | %d | %.0f s | %s |", r.name, way, &sum, a.swaps.Load()-before,
-					time.Since(start).Seconds(), strings.Join(fell, ", "))
-				if a.swaps.Load()-before < int64(sum.calls)/10 {
+				made := run(t, a, way, each, end, byTool)
+				swaps := a.swaps.Load() - before
+				if t.Logf("%d calls, %d trades of places", made, swaps); swaps < int64(made)/10 {
 					t.Error("too few trades of places for a race")
 				}
 			})
@@ -258,12 +237,11 @@ func TestTradingPlaces(t *testing.T) {
 	}
 	for _, tool := range slices.Sorted(maps.Keys(byTool)) {
 		sum := byTool[tool]
-		t.Logf("| %s | %s | %d us |", tool, sum, int(sum.took.Microseconds())/sum.calls)
+		t.Logf("%s: %d of %d served", tool, sum.served, sum.calls)
 		if sum.served == 0 && sum.calls > 100 {
 			t.Errorf("no %s was served, which makes its races none: %s", tool, sum.last)
 		}
 	}
-	t.Logf("| all | %s |", &all)
 }
 
 // runner makes the calls of one race.
@@ -277,7 +255,8 @@ type runner struct {
 	entry               checkpoint.TrashID
 }
 
-func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[string]*tally) (out tally) {
+// run makes n calls of a race, or as many as there is time for, and says how many that were.
+func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[string]*tally) (made int) {
 	t.Helper()
 	e := newEngine(t, a.dir, way)
 	defer e.Close()
@@ -285,35 +264,31 @@ func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[st
 		t.Fatalf("paths are held by %s, not %s", e.Containment(), way)
 	}
 	capabilities, err := capability.Over(e, config.Capability{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	withFS := config.Default().Tools.JS
 	withFS.Filesystem = true
 	scripts := jsfs.Over(e, jsfs.Options{Config: withFS, Worker: js.Program{os.Args[0], worker}})
 	r := &runner{Engine: e, tools: tools.Over(e).Dialect(), capabilities: capabilities, scripts: scripts, a: a}
-	at := 0 // in the steps
-	for i := 0; i < n && (end.IsZero() || time.Now().Before(end)); at++ {
+	harm := 0
+	for at := 0; made < n && (end.IsZero() || time.Now().Before(end)); at++ { // at is in the steps
 		s := a.race.steps[at%len(a.race.steps)]
 		if at%len(a.race.steps) == 0 {
-			r.session, r.turn = fmt.Sprint("s", i/1000), fmt.Sprint("t", i)
-			a.quietly(func() { a.remade(t, "b") })
+			r.session, r.turn = fmt.Sprint("s", made/1000), fmt.Sprint("t", made)
 		}
-		if s.fresh {
+		if s.fresh || at%len(a.race.steps) == 0 {
 			a.quietly(func() { a.remade(t, "b") })
 		}
 		times := 1
 		if s.views {
-			times = min(*views, n-i)
+			times = min(*views, n-made)
 		}
 		sum := byTool[s.tool]
 		if sum == nil {
 			sum = &tally{}
 			byTool[s.tool] = sum
 		}
-		start := time.Now()
 		for range times {
-			one, text := r.make(t, s, i)
+			served, text := r.make(t, s, made)
 			why := ""
 			if !s.views {
 				why = a.harmed()
@@ -324,7 +299,7 @@ func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[st
 			if where := a.copied(a.ws("b")); !s.views && where != "" {
 				why = "it is in " + where
 			}
-			if i++; i%500 == 0 {
+			if made++; made%500 == 0 {
 				a.quietly(func() {
 					if where := a.sweep(t); where != "" {
 						why = "it is in " + where
@@ -332,85 +307,68 @@ func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[st
 				})
 			}
 			if why != "" {
-				one.harm = 1
-				t.Errorf("call %d, %s %s: %s", i, s.tool, s.args, why)
+				t.Errorf("call %d, %s %s: %s", made, s.tool, s.args, why)
 				a.quietly(func() { a.layVictims(t) })
+				if harm++; harm > 3 {
+					t.Fatal("and so on")
+				}
 			}
-			out.add(one)
-			sum.add(one)
-			if one.served == 0 && sum.served == 0 {
+			if sum.calls++; served {
+				sum.served++
+			} else {
 				sum.last = text
 			}
 		}
-		sum.took += time.Since(start)
-		if out.harm > 3 {
-			t.Fatal("and so on")
-		}
 	}
-	return out
+	return made
 }
 
 // remade is mend, and a name that is none of the tree is taken away.
 func (a *arena) remade(t *testing.T, not string) {
 	t.Helper()
-	if err := os.RemoveAll(a.ws(not)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(a.ws(not)))
 	a.mend(t)
 }
 
-// make makes one call, and says how it ended and what it answered.
-func (r *runner) make(t *testing.T, s step, n int) (out tally, text string) {
+// make makes one call, and says whether it was served and what it answered.
+func (r *runner) make(t *testing.T, s step, n int) (served bool, text string) {
 	t.Helper()
-	out.calls = 1
-	kind, refused := "", false
 	if strings.HasSuffix(s.tool, "tree") {
-		kind, text = r.onTree(t, s)
-		refused = kind != ""
-	} else {
-		d := r.tools
-		if s.tool == jsfs.Tool {
-			d = r.scripts
-		}
-		if strings.HasPrefix(s.tool, "filesystem.") {
-			d = r.capabilities
-		}
-		args := strings.NewReplacer("\n", " ", `"R/`, `"`+r.a.ws(""), `'R/`, `'`+r.a.ws(""), `"R"`, `"`+r.a.dir+`/ws"`, "N", fmt.Sprint(n), `"T"`, `"`+r.turn+`"`,
-			"TRASHED", cmp.Or(r.trashed, "trash:none")).Replace(s.args)
-		answer, err := d.Call(t.Context(), dialect.Call{Session: r.session, Turn: r.turn, Tool: s.tool, Args: json.RawMessage(args)})
-		if err != nil {
-			t.Fatalf("call %d, %s: %v", n, s.tool, err)
-		}
-		raw, err := answer.JSON(true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind, refused, text = answer.Kind(), answer.Refused(), answer.Text()+string(raw)
-		if s.tool == jsfs.Tool && !strings.Contains(text, `"error":null`) {
-			t.Errorf("call %d: the script did not run to its end: %s", n, text)
-		}
-		if s.tool == "filesystem.delete" {
-			var got struct {
-				TrashPath string `json:"trash_path"`
-			}
-			_ = json.Unmarshal(raw, &got)
-			r.trashed = got.TrashPath
-		}
+		return r.onTree(t, s)
 	}
-	switch {
-	case !refused:
-		out.served = 1
-	case strings.Contains(kind, "onflict") || strings.Contains(kind, "odified") || strings.Contains(kind, "stale"):
-		out.conflicts = 1
-	default:
-		out.refused = 1
+	d := r.tools
+	if s.tool == jsfs.Tool {
+		d = r.scripts
 	}
-	return out, text
+	if strings.HasPrefix(s.tool, "filesystem.") {
+		d = r.capabilities
+	}
+	args := strings.NewReplacer("\n", " ", `"R/`, `"`+r.a.ws(""), `'R/`, `'`+r.a.ws(""), `"R"`, `"`+r.a.dir+`/ws"`, "N", fmt.Sprint(n), `"T"`, `"`+r.turn+`"`,
+		"TRASHED", cmp.Or(r.trashed, "trash:none")).Replace(s.args)
+	answer, err := d.Call(t.Context(), dialect.Call{Session: r.session, Turn: r.turn, Tool: s.tool, Args: json.RawMessage(args)})
+	if err != nil {
+		t.Fatalf("call %d, %s: %v", n, s.tool, err)
+	}
+	raw, err := answer.JSON(true)
+	must(t, err)
+	text = answer.Text() + string(raw)
+	if s.tool == jsfs.Tool && !strings.Contains(text, `"error":null`) {
+		t.Errorf("call %d: the script did not run to its end: %s", n, text)
+	}
+	if s.tool == "filesystem.delete" {
+		var got struct {
+			TrashPath string `json:"trash_path"`
+		}
+		_ = json.Unmarshal(raw, &got)
+		r.trashed = got.TrashPath
+	}
+	return !answer.Refused(), text
 }
 
 // onTree does what no dialect has: whole trees are copied and deleted by the engine alone.
-func (r *runner) onTree(t *testing.T, s step) (refused, text string) {
+func (r *runner) onTree(t *testing.T, s step) (served bool, text string) {
 	t.Helper()
+	served = true
 	c := &engine.Call{Session: r.session, Turn: r.turn, Dialect: "races", Tool: s.tool}
 	name := strings.Fields(s.args)
 	_, err := engine.Do(t.Context(), r.Engine, c, engine.Operation[any, *dialect.Object]{Changes: true,
@@ -430,11 +388,18 @@ func (r *runner) onTree(t *testing.T, s step) (refused, text string) {
 			return &dialect.Object{}, err
 		},
 		Refuse: func(_ context.Context, _ *engine.Call, _ any, no *engine.Refusal) (*dialect.Object, string) {
-			refused, text = string(no.Code), no.Error()
-			return &dialect.Object{}, refused
+			served, text = false, no.Error()
+			return &dialect.Object{}, string(no.Code)
 		}})
 	if err != nil && !errors.Is(err, engine.ErrClosed) {
 		t.Fatalf("%s: %v", s.tool, err)
 	}
-	return refused, text
+	return served, text
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -3,6 +3,7 @@ package testdir
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,6 +19,11 @@ func OwnMounts(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	flag.Visit(func(f *flag.Flag) { // such as how many kills there are
+		if !strings.HasPrefix(f.Name, "test.") {
+			cmd.Args = append(cmd.Args, "-"+f.Name+"="+f.Value.String())
+		}
+	})
 	cmd.Env = append(os.Environ(), mark+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
