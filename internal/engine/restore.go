@@ -1158,6 +1158,13 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 			now.State.Hash, now.State.Size = item.Head.Hash, item.Head.Size // as the client saved it
 		}
 	}
+	if h := &item.Head; h.Kind == checkpoint.File && h.Hash == "" && h.Size == now.State.Size {
+		if left, err := r.leftByAppends(ctx, item, now.Content); err != nil {
+			return none, err
+		} else if left {
+			h.Hash = now.State.Hash
+		}
+	}
 	t.ours = rewind.MadeReadOnly(item, now.State)
 	b, err := r.rules().Decide(ctx, item, now)
 	if err != nil {
@@ -1202,6 +1209,48 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 		r.out.Merged[t.True] = true
 	}
 	return none, err
+}
+
+// leftByAppends says whether content is what the session's operations left at the path of item, where the last of them appended to the file or cut
+// off what was appended: the store has no hash of what these leave, but one of what was there before, and of each tail.
+func (r *restore) leftByAppends(ctx context.Context, item *checkpoint.Item, content []byte) (bool, error) {
+	var base string  // the hash of what the last operation of another kind left
+	var left []piece // the tails since then
+	begin, end := int64(-1), int64(-1)
+	for _, id := range item.Own {
+		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		at := slices.IndexFunc(op.Changes, func(c checkpoint.Recorded) bool { return c.Path == item.Path })
+		if at < 0 {
+			return false, nil
+		}
+		switch c := &op.Changes[at]; {
+		case c.Role != checkpoint.RoleAppended:
+			base, left, begin, end = c.After.Hash, nil, c.After.Size, c.After.Size
+			continue
+		case c.Before.Size != end:
+			return false, nil
+		case c.After.Size > end:
+			left = append(left, piece{end, c.After.Size - end, c.After.Tail})
+			end = c.After.Size
+		default:
+			end = c.After.Size
+			for len(left) > 0 && left[len(left)-1].at >= end {
+				left = left[:len(left)-1]
+			}
+		}
+	}
+	if base == "" || end != int64(len(content)) || begin > end || HashOf(content[:begin]) != base {
+		return false, nil
+	}
+	for _, p := range left {
+		if p.at+p.size > end || HashOf(content[p.at:p.at+p.size]) != p.hash {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // inUse says that another program has the file open for writing, which a restore would make anew or remove: what the program writes then
@@ -1494,8 +1543,8 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 			}
 			continue
 		}
-		if other != nil {
-			return nil, nil, 0, false, nil
+		if other != nil { // gone with that change, once it is taken back
+			continue
 		}
 		n := c.After.Size - c.Before.Size
 		if first == nil {
