@@ -174,7 +174,7 @@ func auditLine(e *audit.Entry) string {
 		parts = append(parts, visible(string(p)))
 	}
 	for _, f := range []struct{ what, value string }{
-		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule},
+		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule}, {"", e.RuleText},
 		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", e.Policy[:min(len(e.Policy), 12)]},
 		{"alert: ", e.Alert},
 	} {

@@ -52,7 +52,7 @@ func TestHazards(t *testing.T) {
 		{"data for all", "data", "hazard others may write in it", "data", 0o777, 0o700, nil},
 		{"data in the root", "data", "hazard it lies in", "", 0, 0, set(func(o *Options) { o.Data = o.Roots[0] + "/later" })},
 		{"home", "policy", "hazard it holds a home", "", 0, 0, set(func(o *Options) { o.Home = o.Roots[0] + "/user" })},
-		{"no wall", "policy", "hazard everything is open", "", 0, 0, set(func(o *Options) { o.Roots = nil })},
+		{"no wall", "policy", "hazard every path that is not denied is accessible", "", 0, 0, set(func(o *Options) { o.Roots = nil })},
 		{"lifted", "policy", "weaker not protected: class exec", "", 0, 0, set(func(o *Options) { o.Lifted = "class exec" })},
 		{"nobody is asked", "policy", "weaker no approver", "", 0, 0, set(func(o *Options) { o.Unasked = true })},
 		{"no undo", "policy", "weaker undo is off", "", 0, 0, set(func(o *Options) { o.Lasting = true })},

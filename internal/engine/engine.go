@@ -257,7 +257,7 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	if cause != nil {
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
-			r.Rule, r.Decision = ruleOf(e.cfg, denied), "denied"
+			r.Rule, r.RuleText, r.Decision = denied.Rule, patternOf(e.cfg, denied), "denied"
 		} else if Pseudo.In(cause) {
 			r.Rule, r.Decision = "pseudo", "denied"
 		} else if ChainFailed.In(cause) {
@@ -1303,21 +1303,24 @@ func RuleOf(cfg config.FS, root, path string, change bool) (string, error) {
 	if denied == nil {
 		return "", nil
 	}
-	return ruleOf(cfg, denied), nil
+	if text := patternOf(cfg, denied); text != "" {
+		return denied.Rule + " " + strconv.Quote(text), nil
+	}
+	return denied.Rule, nil
 }
 
-// ruleOf gives the rule of a refusal, with the first pattern of deny_paths that refuses the path by itself.
-func ruleOf(cfg config.FS, denied *policy.Denied) string {
+// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself; "" where none does.
+func patternOf(cfg config.FS, denied *policy.Denied) string {
 	if denied.Rule != "deny_paths" {
-		return denied.Rule
+		return ""
 	}
 	for _, rule := range cfg.DenyPaths {
 		one, err := policy.New(policy.Options{Deny: []string{rule}, Canonical: guardfs.Canonical})
 		if err == nil && one.Judge(guardfs.Object{Spelled: denied.Path, True: guardfs.Canonical(denied.Path)}, guardfs.Read) != nil {
-			return denied.Rule + " " + strconv.Quote(rule)
+			return rule
 		}
 	}
-	return denied.Rule
+	return ""
 }
 
 // IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside
