@@ -2,10 +2,10 @@ package match
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"unsafe"
 
+	"moltisfs/grep/match/frequency"
 	"moltisfs/grep/match/literal"
 )
 
@@ -45,9 +45,17 @@ func newPairPrefilter(l literal.Literal, vectors bool) *pairPrefilter {
 	rare := make([]float64, len(l.Bytes))
 	for i := range order {
 		order[i] = i
-		rare[i] = literal.Chance(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
+		rare[i] = frequency.Chance(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rare[a], rare[b]) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case rare[a] < rare[b]:
+			return -1
+		case rare[a] > rare[b]:
+			return 1
+		}
+		return 0
+	})
 	i1, i2 := order[0], order[0]
 	for _, i := range order[1:] {
 		// Two different bytes exclude more than one byte twice.

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"moltisfs/grep/match/literal"
+	"moltisfs/grep/match/frequency"
 )
 
 // windowPrefilter is for patterns without a literal, such as "[0-9]+\.[0-9]+" or
@@ -29,7 +29,7 @@ const (
 // byteSet is a set of bytes.
 type byteSet [256]bool
 
-func (s *byteSet) chance() float64 { return literal.Chance(func(b byte) bool { return s[b] }) }
+func (s *byteSet) chance() float64 { return frequency.Chance(func(b byte) bool { return s[b] }) }
 
 // newWindowPrefilter tries each item of the concatenation and gives the rarest window, or nil when
 // there is none.
@@ -148,7 +148,7 @@ func pickPlaces(sets []byteSet, vectors bool) *windowPrefilter {
 // given is the chance c of b at a place when a stands shortly before. Text comes in runs: a digit
 // after a digit is likely, a digit after a capital is not. Single bytes are treated as in joint.
 func given(a, b *byteSet, c float64) float64 {
-	both := literal.Chance(func(x byte) bool { return a[x] && b[x] })
+	both := frequency.Chance(func(x byte) bool { return a[x] && b[x] })
 	if members(b) <= 2 || both > c/2 {
 		return min(1, 8*c)
 	}
@@ -170,7 +170,7 @@ func members(s *byteSet) int {
 type product struct{ hi, lo uint16 }
 
 func (p product) chance() float64 {
-	return literal.Chance(func(b byte) bool { return p.hi>>(b>>4)&1 != 0 && p.lo>>(b&15)&1 != 0 })
+	return frequency.Chance(func(b byte) bool { return p.hi>>(b>>4)&1 != 0 && p.lo>>(b&15)&1 != 0 })
 }
 
 // products splits s into disjoint products.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/grep/match/frequency"
 	"moltisfs/grep/match/syntax"
 )
 
@@ -283,9 +284,9 @@ func (l Literal) Frequency() float64 {
 	}
 	var c []float64
 	for i, b := range l.Bytes {
-		c = append(c, Chance(func(x byte) bool { return x|l.Mask[i] == b }))
+		c = append(c, frequency.Chance(func(x byte) bool { return x|l.Mask[i] == b }))
 	}
-	f := joint(c)
+	f := frequency.Joint(c)
 	if len(l.Bytes) > 1 {
 		text, folds := string(l.Bytes), l.Folds()
 		for _, w := range commonWords {

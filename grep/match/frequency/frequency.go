@@ -1,6 +1,10 @@
-package literal
+// Package frequency knows how often each byte occurs in source text and prose. It only helps to
+// choose the bytes to look for: a bad guess costs time, never a match.
+package frequency
 
-import "slices"
+import (
+	"slices"
+)
 
 // byteFrequency is how often each byte occurs in 65,536 bytes of source text and prose: Go, C
 // headers, Python, JavaScript, assembler and English documentation in equal parts, 95 MB in all.
@@ -23,8 +27,7 @@ var byteFrequency = [256]uint16{
 	3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 }
 
-// Chance is the estimated share of positions in a text at which one byte of a set stands. It only
-// helps to choose the bytes to look for: a bad guess costs time, never a match.
+// Chance is the estimated share of positions in a text at which one byte of a set stands.
 func Chance(has func(b byte) bool) float64 {
 	n := 0
 	for b := range 256 {
@@ -35,9 +38,9 @@ func Chance(has func(b byte) bool) float64 {
 	return min(1, float64(n)/65536)
 }
 
-// joint estimates how often several conditions hold at once. Neighbouring bytes are far from
+// Joint estimates how often several conditions hold at once. Neighbouring bytes are far from
 // independent ("q" is followed by "u"): each condition but the rarest gets eight times its chance.
-func joint(chances []float64) float64 {
+func Joint(chances []float64) float64 {
 	slices.Sort(chances)
 	f := 1.0
 	for i, c := range chances {
