@@ -13,7 +13,7 @@ import (
 func TestEmptyMatchesInPieces(t *testing.T) {
 	t.Parallel()
 	small := defaultSizes()
-	small.buffer, small.big, small.pieceLap = 64, 256, 32
+	small.buffer, small.big, small.pieceLap, small.longLine = 64, 256, 32, 64
 	for _, pattern := range []string{"x*", "x*|b", `\b`, "$", "^", "(x|)", "b*", `\B`} {
 		m := compile(t, pattern, match.Options{CRLF: true})
 		for _, part := range []string{"a", "a b ", "é", "語a", "ab"} {

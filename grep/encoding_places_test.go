@@ -17,7 +17,7 @@ import (
 func TestEncodingAnywhere(t *testing.T) {
 	t.Parallel()
 	size := defaultSizes()
-	size.buffer, size.big, size.pieceLap, size.multiLap = 4<<10, 64<<10, 1<<10, 8<<10
+	size.buffer, size.big, size.pieceLap, size.multiLap, size.longLine = 4<<10, 64<<10, 1<<10, 8<<10, 4<<10
 	encode := func(e encoding.Encoding, text string) string {
 		s, err := e.NewEncoder().String(text)
 		must(t, err)

@@ -86,7 +86,7 @@ func TestLongLinesAreDecided(t *testing.T) {
 				text.WriteString(line.String() + []string{"\n", "\r\n"}[r.IntN(2)])
 			}
 			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text.String())}})
-			size := sizes{buffer: 32, big: 64 + r.IntN(64), pieceLap: 8, multiLap: 16, split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)), automata: 1 << 20}
+			size := sizes{buffer: 32, big: 64 + r.IntN(64), pieceLap: 8, multiLap: 16, longLine: 40, split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)), automata: 1 << 20}
 			count := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m, Mode: Count}, size)
 			list := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m}, size)
 			if count.Totals.Lines != want || list.Totals.Files != min(want, 1) || list.Skipped.LongLines != 0 {

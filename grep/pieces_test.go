@@ -14,7 +14,7 @@ import (
 // once and whole, wherever it lies.
 func TestAcrossPieces(t *testing.T) {
 	size := defaultSizes()
-	size.buffer, size.big, size.pieceLap = 64, 256, 32
+	size.buffer, size.big, size.pieceLap, size.longLine = 64, 256, 32, 64
 	m := compile(t, "need(le)?|^first|last$", match.Options{}) // the longer one, also where a piece shows the shorter
 	for at := range 3 * size.big {
 		line := strings.Repeat("x", at) + "needle" + strings.Repeat("y", 1000)

@@ -24,7 +24,8 @@ type scan struct {
 	rowPosition
 	windowPosition
 
-	part longPart
+	spans [][2]int
+	part  longPart
 }
 
 // tally counts the lines, matches and rows found so far.
@@ -78,7 +79,7 @@ type longPart struct {
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want, spans: s.spans[:0]}
 	s.line = 1
 }
 
@@ -137,8 +138,11 @@ func lineAfter(b []byte, end int) int {
 // countLine counts the matching line b[start:end]. next is where the line after it starts.
 func (s *scan) countLine(b []byte, at int64, start, end, next int) {
 	s.lines++
-	if s.q.Mode == Count || s.q.OnlyMatching {
-		s.sc.EachMatch(b, start, end, start, func(from, to int) bool {
+	switch {
+	case s.q.Mode == Count && end-start <= s.size.longLine:
+		s.matches += s.sc.Count(b, start, end)
+	case s.q.Mode == Count || s.q.OnlyMatching:
+		s.eachMatch(b, start, end, func(from, to int) bool {
 			s.matches++
 			if s.q.OnlyMatching && s.q.Mode == Content {
 				s.number(b, at, start)
@@ -153,6 +157,20 @@ func (s *scan) countLine(b []byte, at int64, start, end, next int) {
 		s.matched(b, start, end)
 		s.covered, s.emitted, s.after = s.line, at+int64(next), s.q.After
 	}
+}
+
+// eachMatch calls fn for every match in the line b[start:end] until fn returns false.
+func (s *scan) eachMatch(b []byte, start, end int, fn func(from, to int) bool) {
+	if end-start <= s.size.longLine {
+		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
+		for _, x := range s.spans {
+			if !fn(x[0], x[1]) {
+				return
+			}
+		}
+		return
+	}
+	s.sc.EachMatch(b, start, end, start, fn)
 }
 
 // number brings s.line up to the line that starts at b[start].
@@ -234,7 +252,7 @@ func (s *scan) matched(b []byte, start, end int) {
 		return
 	}
 	at := 0 // where the first match begins
-	s.sc.EachMatch(b, start, end, start, func(from, _ int) bool {
+	s.eachMatch(b, start, end, func(from, _ int) bool {
 		at = from - start
 		return false
 	})

@@ -20,7 +20,8 @@ func tiny(r *rand.Rand) sizes {
 	b := 16 + r.IntN(200)
 	return sizes{
 		buffer: b, big: 2000, pieceLap: 100, multiLap: 300,
-		split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)),
+		longLine: 40 + r.IntN(100),
+		split:    int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)),
 	}
 }
 

@@ -12,6 +12,7 @@ type sizes struct {
 	big      int   // the one big buffer of a search, for lines and multiline texts over buffer
 	pieceLap int   // pieces of a line over big overlap by this
 	multiLap int   // windows of a multiline text over big overlap by this
+	longLine int   // matches of a line over this are not listed before they are counted
 	split    int64 // files from here on are shared between workers,
 	segment  int64 // in ranges of this much
 	automata int   // all workers'
@@ -20,7 +21,8 @@ type sizes struct {
 func defaultSizes() sizes {
 	return sizes{
 		buffer: 256 << 10, big: 8 << 20, pieceLap: 64 << 10, multiLap: 1 << 20,
-		split: 4 << 20, segment: 1 << 20, automata: 3 << 20,
+		longLine: 256 << 10,
+		split:    4 << 20, segment: 1 << 20, automata: 3 << 20,
 	}
 }
 

@@ -10,11 +10,11 @@ const escape = 0x1b
 
 // ASCIIPrefix gives the length of the ASCII that b begins with, up to the first escape: an escape
 // may switch to another character set. Such text reads the same in nearly every encoding.
-func ASCIIPrefix(b []byte) int { return asciiPrefix(b, hasVectors) }
+func ASCIIPrefix(b []byte) int { return vectors().asciiPrefix(b) }
 
-func asciiPrefix(b []byte, vectors bool) int {
-	if vectors && len(b) >= 32 {
-		return asciiScan(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+func (l level) asciiPrefix(b []byte) int {
+	if l == avx2 && len(b) >= 32 {
+		return l.asciiScan(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	}
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0

@@ -49,8 +49,8 @@ func TestPairScan(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(11, 12))}
 	memory := fenced(t, 4096)
 	alphabets := []string{"ab", "abAB@", "aaaaaaaaaaaaaaaab", "................................................................................a", "\x00\xff\x80\x7fa"}
-	for _, v := range machines() {
-		if !v {
+	for _, v := range levels() {
+		if !v.pairs() {
 			continue
 		}
 		found := 0
@@ -73,15 +73,15 @@ func TestPairScan(t *testing.T) {
 					want = i
 				}
 			}
-			if got := pairScan(unsafe.Pointer(&text[0]), n, &q); got != want {
-				t.Fatalf("vectors %v: %+v in %q, %d places: got %d, want %d", v, q, text, n, got, want)
+			if got := v.pairScan(unsafe.Pointer(&text[0]), n, &q); got != want {
+				t.Fatalf("level %d: %+v in %q, %d places: got %d, want %d", v, q, text, n, got, want)
 			}
 			if want >= 0 {
 				found++
 			}
 		}
 		if found < times(5000) || found > times(35_000) {
-			t.Errorf("vectors %v: %d found: the texts are too easy", v, found)
+			t.Errorf("level %d: %d found: the texts are too easy", v, found)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func TestMaskScan(t *testing.T) {
 		every = append(every, byte(b))
 	}
 	alphabets := []string{"abc", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "a.\x80\xff1Z", string(every)}
-	for _, v := range machines() {
-		if !v {
+	for _, v := range levels() {
+		if !v.masks() {
 			continue
 		}
 		some, full := 0, 0
@@ -131,9 +131,9 @@ func TestMaskScan(t *testing.T) {
 					}
 				}
 			}
-			count, at := maskScan(unsafe.Pointer(&text[0]), n, o1, o2, (*[96]byte)(&m), &out[0], len(out))
+			count, at := v.maskScan(unsafe.Pointer(&text[0]), n, o1, o2, (*[96]byte)(&m), &out[0], len(out))
 			if at != far || !slices.Equal(out[:count], want) {
-				t.Fatalf("vectors %v: %d places of %q, %d, %d: got %x up to %d, want %x up to %d", v, n, text, o1, o2, out[:count], at, want, far)
+				t.Fatalf("level %d: %d places of %q, %d, %d: got %x up to %d, want %x up to %d", v, n, text, o1, o2, out[:count], at, want, far)
 			}
 			if count == len(out) {
 				full++
@@ -142,7 +142,7 @@ func TestMaskScan(t *testing.T) {
 			}
 		}
 		if some < times(2000) || full < times(2000) {
-			t.Errorf("vectors %v: only %d found something, %d filled the output", v, some, full)
+			t.Errorf("level %d: only %d found something, %d filled the output", v, some, full)
 		}
 	}
 }
@@ -153,10 +153,10 @@ func TestMatcherAtWalls(t *testing.T) {
 	t.Parallel()
 	memory := fenced(t, 4096)
 	var spans [16][2]int
-	for _, v := range machines() {
+	for _, v := range levels() {
 		for _, pattern := range []string{"zqxj", "zqxjkvbnmwpt", "zq", "(?i)zqxj", "zqxj|wvut", "(?i)zqx|kvb|nmw", `zq[0-9]x`, `[a-z]{3}[0-9][A-Z]`, `[xyz]+_?[qrs]\b`, `(?s)j.{0,3}k`} {
 			for _, multiline := range []bool{false, true} {
-				m, err := compileWith(pattern, Options{Multiline: multiline}, v)
+				m, err := compileAt(pattern, Options{Multiline: multiline}, v)
 				must(t, err)
 				s := m.Scanner()
 				for size := 1; size < 220; size += 200 / times(200) {
@@ -166,7 +166,7 @@ func TestMatcherAtWalls(t *testing.T) {
 							copy(text[max(0, size-len(found)):], found)
 							got, want := len(s.Spans(spans[:0], text, 0, size)) > 0, m.slowAny(text)
 							if any := s.Any(text); got != want || any != want {
-								t.Fatalf("vectors %v, side %d: %s in %q: %v, %v", v, side, pattern, text, got, any)
+								t.Fatalf("level %d, side %d: %s in %q: %v, %v", v, side, pattern, text, got, any)
 							}
 						}
 					}
@@ -175,38 +175,4 @@ func TestMatcherAtWalls(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestFinderReadsNoFurther puts literals at every distance from both ends of texts that end
-// before their memory does. What a vector load reads behind the text must not count.
-func TestFinderReadsNoFurther(t *testing.T) {
-	t.Parallel()
-	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
-		for _, v := range machines() {
-			m, err := compileWith(pattern, Options{}, v)
-			must(t, err)
-			s := m.Scanner()
-			found := "zqxjkvbnmw"
-			if pattern == `zq[0-9]x` {
-				found = "zq5xjkvbnm"
-			}
-			for size := 0; size < 200; size += 200 / times(200) {
-				for at := range size + 1 {
-					memory := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
-					text := memory[:size:size]
-					copy(text[at:], found)
-					if got, want := s.Any(text), m.slowAny(text); got != want {
-						t.Fatalf("vectors %v, %s in %q: %v", v, pattern, text, got)
-					}
-				}
-			}
-			m.Put(s)
-		}
-	}
-}
-
-// slowAny asks the Pike VM.
-func (m *Matcher) slowAny(text []byte) bool {
-	_, _, ok := newScanner(m).pikeVM().find(text, 0, true)
-	return ok
 }

@@ -17,7 +17,7 @@
 //
 // A prefilter jumps to candidates: it looks for something that every match must hold. For
 // "err(or)?\b" that is "err". It is a literal, one of up to 64 literals, or a window of byte
-// classes, and runs on vector instructions where the machine has AVX2. A lazy DFA then confirms the
+// classes, and runs on vector instructions where the machine has them. A lazy DFA then confirms the
 // candidate's line. Without a prefilter, or where it finds too much, the DFA runs over the whole
 // buffer as four interleaved streams. Where the DFA cannot decide (a Unicode word boundary beside
 // non-ASCII text) or its cache thrashes, a Pike VM does.
@@ -77,11 +77,11 @@ type Matcher struct {
 
 // Compile reads a pattern. Every error is a *PatternError.
 func Compile(pattern string, o Options) (*Matcher, error) {
-	return compileWith(pattern, o, hasVectors)
+	return compileAt(pattern, o, vectors())
 }
 
-// compileWith is Compile with vector instructions or without.
-func compileWith(pattern string, o Options, vectors bool) (*Matcher, error) {
+// compileAt is Compile with the vector instructions of this level.
+func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	t, bad := syntax.Parse(pattern, syntax.Options{
 		IgnoreCase: o.IgnoreCase, Multiline: o.Multiline, Literal: o.Literal,
 	})
@@ -90,7 +90,7 @@ func compileWith(pattern string, o Options, vectors bool) (*Matcher, error) {
 	}
 	m := &Matcher{o: o, text: pattern, dfaMemory: dfaBytes, rawBytes: t.Root.HasBytes()}
 	m.nonASCII = syntax.NamesNonASCII(pattern, o.Literal)
-	if !m.chooseStrategy(t, vectors) {
+	if !m.chooseStrategy(t, v) {
 		why := "pattern is too large when its repetitions are written out; use smaller counts"
 		return nil, &PatternError{Pattern: pattern, Why: why}
 	}

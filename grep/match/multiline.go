@@ -84,13 +84,116 @@ func (s *Scanner) matchByLine(buf []byte, pos int) (begin, end int, ok bool) {
 	return begin + start, end + start, ok
 }
 
-// eachByLine is each for patterns whose matches cannot leave their line.
-func (s *Scanner) eachByLine(buf []byte, at, limit int, fn func(begin, end int) bool) {
-	for at <= limit {
+// spansByLine is Spans for patterns whose matches cannot leave their line.
+func (s *Scanner) spansByLine(dst [][2]int, buf []byte, start, end int) [][2]int {
+	for at := start; at <= end; {
 		b, e, ok := s.matchByLine(buf, at)
-		if !ok || b > limit || !fn(b, e) {
-			return
+		if !ok || b > end {
+			break
 		}
+		dst = append(dst, [2]int{b, e})
 		at = e // never empty
 	}
+	return dst
+}
+
+// anyText says whether buf holds a match, which may span lines.
+func (s *Scanner) anyText(buf []byte) bool {
+	if s.m.exact {
+		_, _, ok := s.NextMatch(buf, 0)
+		return ok
+	}
+	d := s.earliest()
+	pos := 0
+	state := d.startText
+	for {
+		// Between two lines, no match started: the prefilter may jump.
+		if s.m.prefilter != nil {
+			from, k := s.skipToCandidate(buf, pos)
+			if k < 0 {
+				return false
+			}
+			if from > pos {
+				if from = pos + bytes.LastIndexByte(buf[pos:from], '\n') + 1; from > pos {
+					pos, state = from, d.startLine
+				}
+			}
+		} else if pos == 0 && len(buf) > 16<<10 {
+			found, sure := s.anyInStreams(buf)
+			if sure {
+				return found
+			}
+		}
+		for {
+			stop := afterLine(buf, min(pos, len(buf)))
+			var at int
+			at, state = d.scan(buf[pos:stop], state)
+			if pos += at; state == d.row(rowMatch) {
+				return true
+			}
+			if pos == len(buf) && state != d.row(rowQuit) {
+				state = d.finish(state)
+				if state != d.row(rowQuit) {
+					return state == d.row(rowMatch)
+				}
+			}
+			if state == d.row(rowQuit) {
+				_, _, ok := s.pikeVM().find(buf, 0, true)
+				return ok
+			}
+			if state == d.startLine && s.m.prefilter != nil {
+				break
+			}
+		}
+	}
+}
+
+// anyInStreams cuts buf into four parts at line starts and scans them side by side. A match may
+// cross a cut: so each stream runs on into the next part until nothing that it has started is
+// alive. Only then the streams together have done the work of one.
+func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
+	d := s.earliest()
+	if d.startText < d.row(rowCount) || d.startLine < d.row(rowCount) {
+		return false, false
+	}
+	cut, shared := quarters(buf)
+	if shared == 0 { // the lines are too long to cut
+		return false, false
+	}
+	states := [4]uint32{d.startText, d.startLine, d.startLine, d.startLine}
+	flushes := d.flushes
+	done, hit, row := d.lockstep(buf, cut[:], shared, &states)
+	if d.flushes != flushes {
+		return false, false
+	}
+	if hit < 4 {
+		return row == d.row(rowMatch), row == d.row(rowMatch)
+	}
+	for k := range 4 {
+		at, state := cut[k]+done, states[k]
+		for at < len(buf) {
+			stop := cut[k+1]
+			if at >= stop {
+				if state == d.startLine {
+					break
+				}
+				stop = afterLine(buf, at)
+			}
+			i, to := d.scan(buf[at:stop], state)
+			if at, state = at+i, to; d.flushes != flushes || to == d.row(rowQuit) {
+				return false, false
+			}
+			if to == d.row(rowMatch) {
+				return true, true
+			}
+		}
+		if at == len(buf) {
+			if to := d.finish(state); to == d.row(rowMatch) {
+				return true, true
+			} else if to == d.row(rowQuit) || d.flushes != flushes {
+				return false, false
+			}
+		}
+	}
+	return false, true
 }

@@ -162,19 +162,16 @@ func times(n int) int {
 	return n
 }
 
-// machines are without vectors and, where this one has them, with.
-func machines() []bool {
-	if hasVectors {
-		return []bool{false, true}
-	}
-	return []bool{false}
+// levels are all that this machine has.
+func levels() []level {
+	return []level{scalar, sse2, ssse3, avx2}[:vectors()+1]
 }
 
 // checkPattern compares one pattern on one text in both modes; "" when all agree.
-func checkPattern(v bool, pattern string, text []byte, ascii bool, tweak func(*Matcher, bool)) string {
+func checkPattern(v level, pattern string, text []byte, ascii bool, tweak func(*Matcher, level)) string {
 	for _, multiline := range []bool{false, true} {
 		o := Options{Multiline: multiline}
-		m, err := compileWith(pattern, o, v)
+		m, err := compileAt(pattern, o, v)
 		var re *regexp.Regexp
 		var goErr error
 		if ascii {
@@ -214,6 +211,21 @@ func checkPattern(v bool, pattern string, text []byte, ascii bool, tweak func(*M
 			}
 			if s.Any(text) != (len(want) > 0) {
 				return fmt.Sprintf("Any %q: got %v", pattern, len(want) == 0)
+			}
+			lines := 0
+			for pos := 0; ; lines++ {
+				start, end, ok := s.NextLine(text, pos)
+				if !ok {
+					break
+				}
+				n := s.Count(text, start, end)
+				if all := len(re.FindAllIndex(text[start:end], -1)); n != all {
+					return fmt.Sprintf("Count %q on %q: got %d, want %d", pattern, text[start:end], n, all)
+				}
+				pos = afterLine(text, end)
+			}
+			if lines != len(want) {
+				return fmt.Sprintf("NextLine with Count %q: got %d lines, want %d", pattern, lines, len(want))
 			}
 			for _, l := range want[:min(len(want), 8)] {
 				want, got := pairs(re.FindAllIndex(text[l[0]:l[1]], -1)), s.Spans(nil, text[l[0]:l[1]], 0, l[1]-l[0])
@@ -259,7 +271,7 @@ func TestAgainstRegexp(t *testing.T) {
 		}
 	}
 	g := generator{rand.New(rand.NewPCG(s, 7))}
-	rounds, began, all := 0, time.Now(), machines()
+	rounds, began, all := 0, time.Now(), levels()
 	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < times(1500); rounds++ {
 		pattern := g.pattern(3)
 		for range 3 {
@@ -268,7 +280,7 @@ func TestAgainstRegexp(t *testing.T) {
 			text := g.text(ascii, g.IntN(3) > 0)
 			way := g.IntN(len(tweaks))
 			if why := checkPattern(v, pattern, text, ascii && isASCII(pattern), tweaks[way].do); why != "" {
-				t.Fatalf("seed %d round %d, vectors %v, %s: %s\ntext %q", s, rounds, v, tweaks[way].name, why, text)
+				t.Fatalf("seed %d round %d, level %d, %s: %s\ntext %q", s, rounds, v, tweaks[way].name, why, text)
 			}
 		}
 	}
@@ -278,22 +290,30 @@ func TestAgainstRegexp(t *testing.T) {
 // tweaks turn a matcher to strategies that are seldom chosen. All must find the same.
 var tweaks = []struct {
 	name string
-	do   func(*Matcher, bool)
+	do   func(*Matcher, level)
 }{
 	{"as chosen", nil},
-	{"portable", func(m *Matcher, _ bool) { m.prefilter = portable(m.prefilter) }},
-	{"no prefilter", func(m *Matcher, _ bool) {
-		m.prefilter, m.exact, m.singleLiteral = nil, false, false
+	{"portable", func(m *Matcher, _ level) { m.prefilter = portable(m.prefilter) }},
+	{"no prefilter", func(m *Matcher, _ level) {
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
 	}},
-	{"window", func(m *Matcher, v bool) {
-		m.prefilter, m.exact, m.singleLiteral = nil, false, false
+	{"window", func(m *Matcher, v level) {
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
 		if f := newWindowPrefilter(m.prog, v); f != nil {
 			m.prefilter, m.prefix = f, matchPrefix{maxBytes: -1, newlines: true}
 		}
 	}},
-	{"tiny cache", func(m *Matcher, _ bool) { m.dfaMemory = 1 << 10 }},
-	{"literals confirmed", func(m *Matcher, _ bool) {
-		m.exact, m.singleLiteral = false, false
+	{"tiny cache", func(m *Matcher, _ level) { m.dfaMemory = 1 << 10 }},
+	{"literals confirmed", func(m *Matcher, _ level) {
+		m.exact, m.singleLiteral, m.inPlace, m.literalSet = false, false, false, nil
+	}},
+	{"line by line", func(m *Matcher, _ level) { m.inPlace = false }},
+	{"in place", func(m *Matcher, _ level) {
+		f, ok := m.prefilter.(*teddy)
+		inOrder := m.prefilter != nil && (!ok || f.aligned)
+		if inOrder && m.prog.lines && m.prefix.maxBytes >= 0 {
+			m.exact, m.singleLiteral, m.inPlace = false, false, true
+		}
 	}},
 }
 
@@ -301,15 +321,15 @@ func portable(f prefilter) prefilter {
 	switch f := f.(type) {
 	case *pairPrefilter:
 		g := *f
-		g.vectors = false
+		g.level = scalar
 		return &g
 	case *teddy:
 		g := *f
-		g.vectors = false
+		g.level = scalar
 		return &g
 	case *windowPrefilter:
 		g := *f
-		g.vectors = false
+		g.level = scalar
 		return &g
 	}
 	return f
@@ -338,9 +358,9 @@ func FuzzAgainstRegexp(f *testing.F) {
 		if err != nil || !isASCII(pattern) || !isASCII(text) {
 			return
 		}
-		for _, v := range machines() {
+		for _, v := range levels() {
 			if why := checkPattern(v, pattern, []byte(text), false, nil); why != "" {
-				t.Fatalf("vectors %v: %s", v, why)
+				t.Fatalf("level %d: %s", v, why)
 			}
 		}
 	})

@@ -24,9 +24,9 @@ type prefilter interface {
 type pairPrefilter struct {
 	literal.Literal
 	pair
-	vectors bool
-	folds   bool
-	rarest  int // the place of the rarest byte
+	level  level
+	folds  bool
+	rarest int // the place of the rarest byte
 }
 
 // pair is a pair of bytes, and the literal around them, that pairScan looks for. The kernels know this layout: change both together.
@@ -40,7 +40,7 @@ type pair struct {
 	word, fold, mask uint64
 }
 
-func newPairPrefilter(l literal.Literal, vectors bool) *pairPrefilter {
+func newPairPrefilter(l literal.Literal, v level) *pairPrefilter {
 	order := make([]int, len(l.Bytes))
 	rare := make([]float64, len(l.Bytes))
 	for i := range order {
@@ -65,7 +65,7 @@ func newPairPrefilter(l literal.Literal, vectors bool) *pairPrefilter {
 			}
 		}
 	}
-	f := &pairPrefilter{Literal: l, vectors: vectors, folds: l.Folds(), rarest: i1}
+	f := &pairPrefilter{Literal: l, level: v, folds: l.Folds(), rarest: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
 	f.pair = pair{b1: l.Bytes[i1], b2: l.Bytes[i2], f1: l.Mask[i1], f2: l.Mask[i2], i1: i1, i2: i2}
 	for i := range min(8, len(l.Bytes)) {
@@ -77,7 +77,7 @@ func newPairPrefilter(l literal.Literal, vectors bool) *pairPrefilter {
 }
 
 func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
-	if !f.vectors && !f.folds {
+	if !f.level.pairs() && !f.folds {
 		if k := bytes.Index(text[from:], f.Bytes); k >= 0 {
 			return from + k
 		}
@@ -85,8 +85,8 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 	}
 	end := len(text) - len(f.Bytes) + 1 // first place that is too late
 	at := from
-	for last := min(end, len(text)-7); f.vectors && last-at >= 32; {
-		k := pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
+	for last := min(end, len(text)-7); f.level.pairs() && last-at >= 32; {
+		k := f.level.pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
 		if k < 0 {
 			at = last
 			break
@@ -98,7 +98,7 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 			return -1
 		}
 	}
-	if !f.vectors {
+	if !f.level.pairs() {
 		return f.nextPortable(text, at, end, m)
 	}
 	for ; at < end; at++ {

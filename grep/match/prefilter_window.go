@@ -11,13 +11,13 @@ import (
 // "[A-Z]{6}[0-9]{4}". It finds places where each of the next bytes is in its set. The three most
 // selective places are scanned for with vectors; then all are checked.
 type windowPrefilter struct {
-	m       masks
-	off     [3]int // the scanned places; the scan starts from the first
-	sets    [256]uint8
-	width   int // places that are checked, at most maxWindow
-	vectors bool
-	cost    float64 // estimated candidates per byte
-	item    int     // the item of the concatenation with which the window begins
+	m     masks
+	off   [3]int // the scanned places; the scan starts from the first
+	sets  [256]uint8
+	width int // places that are checked, at most maxWindow
+	level level
+	cost  float64 // estimated candidates per byte
+	item  int     // the item of the concatenation with which the window begins
 }
 
 const (
@@ -33,7 +33,7 @@ func (s *byteSet) chance() float64 { return frequency.Chance(func(b byte) bool {
 
 // newWindowPrefilter tries each item of the concatenation and gives the rarest window, or nil when
 // there is none.
-func newWindowPrefilter(p *program, vectors bool) *windowPrefilter {
+func newWindowPrefilter(p *program, v level) *windowPrefilter {
 	var best *windowPrefilter
 	sim := windowSim{p: p, seen: make([]uint32, len(p.insts))}
 	var bestSets []byteSet
@@ -42,7 +42,7 @@ func newWindowPrefilter(p *program, vectors bool) *windowPrefilter {
 			break
 		}
 		sets := sim.follow(pc)
-		if f := pickPlaces(sets, vectors); f != nil && (best == nil || f.cost < best.cost) {
+		if f := pickPlaces(sets, v); f != nil && (best == nil || f.cost < best.cost) {
 			best, f.item, bestSets = f, i, sets
 		}
 	}
@@ -108,11 +108,11 @@ func (w *windowSim) follow(pc int32) []byteSet {
 }
 
 // pickPlaces takes the three places whose bytes are rarest together. fill makes the tables later.
-func pickPlaces(sets []byteSet, vectors bool) *windowPrefilter {
+func pickPlaces(sets []byteSet, v level) *windowPrefilter {
 	if len(sets) == 0 {
 		return nil
 	}
-	f := &windowPrefilter{width: len(sets), vectors: vectors, cost: 2}
+	f := &windowPrefilter{width: len(sets), level: v, cost: 2}
 	rare := make([]float64, len(sets))
 	for i := range sets {
 		rare[i] = sets[i].chance()
@@ -263,10 +263,10 @@ func (f *windowPrefilter) next(text []byte, from int, _ *meter) int {
 	end := len(text) - f.width + 1
 	at := from
 	o := f.off[0]
-	for f.vectors && end-at >= block {
+	for f.level.masks() && end-at >= block {
 		var b blockHits
 		p, tables := unsafe.Pointer(&text[at+o]), (*[96]byte)(&f.m)
-		n, far := maskScan(p, end-at, f.off[1]-o, f.off[2]-o, tables, &b, 1)
+		n, far := f.level.maskScan(p, end-at, f.off[1]-o, f.off[2]-o, tables, &b, 1)
 		if n == 0 {
 			return -1
 		}

@@ -123,8 +123,8 @@ func differs(t *testing.T, rg, file string, text []byte, p string, o Options) st
 		args = append(args, "--ignore-case")
 	}
 	spans, lines, refused := rgSpans(t, rg, file, p, args...)
-	for _, v := range machines() {
-		m, err := compileWith(p, o, v)
+	for _, v := range levels() {
+		m, err := compileAt(p, o, v)
 		if refused != "" {
 			if err == nil && strings.Contains(refused, "Consider") {
 				return "ripgrep refuses it: " + refused
@@ -136,12 +136,12 @@ func differs(t *testing.T, rg, file string, text []byte, p string, o Options) st
 		}
 		gotSpans, gotLines := ourSpans(m, text)
 		if !slices.Equal(gotLines, lines) {
-			return fmt.Sprintf("vectors %v: lines %v, ripgrep %v", v, gotLines, lines)
+			return fmt.Sprintf("level %d: lines %v, ripgrep %v", v, gotLines, lines)
 		}
 		// Where \A, \z or a bare "$" matched, ripgrep 15 -o prints whole lines. Whether a line
 		// matches it says right.
 		if !strings.Contains(p, `\A`) && !strings.Contains(p, `\z`) && !strings.Contains(p, "$") && !slices.Equal(gotSpans, spans) {
-			return fmt.Sprintf("vectors %v: spans %v, ripgrep %v", v, gotSpans, spans)
+			return fmt.Sprintf("level %d: spans %v, ripgrep %v", v, gotSpans, spans)
 		}
 	}
 	return ""

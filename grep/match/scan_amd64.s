@@ -2,10 +2,10 @@
 
 #include "textflag.h"
 
-// func pairScan(p unsafe.Pointer, n int, q *pair) int
+// func pairScanAVX2(p unsafe.Pointer, n int, q *pair) int
 // The first i in [0,n) with p[i+o1]|f1 == b1, p[i+o2]|f2 == b2 and the eight bytes at p+i, under fold and mask, equal to word; else -1.
 // Wants n >= 32 and reads p[0:n+max(o2,7)], no more.
-TEXT ·pairScan(SB), NOSPLIT, $0-32
+TEXT ·pairScanAVX2(SB), NOSPLIT, $0-32
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ q+16(FP), BX
@@ -126,12 +126,12 @@ none:
 	VPAND Y10, Y11, Y10 \
 	VPAND Y10, Y12, hits
 
-// func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
+// func maskScanAVX2(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
 // m holds six tables of 16 bytes: for each of three places, eight buckets by low nibble and by high nibble. Writes up to room
 // blocks of 64 bytes in which at some i of [0,n) a bucket holds all of p[i], p[i+o1], p[i+o2]: where the block begins and a bit for
 // each such byte. at is how far it came. Wants n >= 64, room > 0 and reads p[0:n+max(o1,o2)], no more. The last block may overlap
 // the one before.
-TEXT ·maskScan(SB), NOSPLIT, $0-72
+TEXT ·maskScanAVX2(SB), NOSPLIT, $0-72
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ o1+16(FP), DX
@@ -190,9 +190,9 @@ done:
 	MOVQ AX, at+64(FP)
 	RET
 
-// func asciiScan(p unsafe.Pointer, n int) int
+// func asciiScanAVX2(p unsafe.Pointer, n int) int
 // The first i in [0,n) with p[i] >= 0x80 or p[i] == 0x1b, else n. Wants n >= 32 and reads p[0:n], no more.
-TEXT ·asciiScan(SB), NOSPLIT, $0-24
+TEXT ·asciiScanAVX2(SB), NOSPLIT, $0-24
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ $0x1b, AX

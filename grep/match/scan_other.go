@@ -4,11 +4,13 @@ package match
 
 import "unsafe"
 
-// hasVectors is false: there are kernels for amd64 only, and nothing below is called.
-const hasVectors = false
+// vectors gives the best level of this machine: there are kernels for amd64 only.
+func vectors() level { return scalar }
 
-func pairScan(unsafe.Pointer, int, *pair) int { return -1 }
+func (level) pairScan(unsafe.Pointer, int, *pair) int { return -1 }
 
-func maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int) (int, int) { return 0, 0 }
+func (level) maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int) (int, int) {
+	return 0, 0
+}
 
-func asciiScan(_ unsafe.Pointer, n int) int { return n }
+func (level) asciiScan(_ unsafe.Pointer, n int) int { return n }

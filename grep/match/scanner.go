@@ -11,6 +11,7 @@ type Scanner struct {
 	automata
 	meter meter
 	prefilterStats
+	lookahead
 	line lineBounds
 }
 
@@ -31,6 +32,18 @@ type prefilterStats struct {
 	prefilterOff   int // bytes to search without the prefilter before it gets another chance
 }
 
+// lookahead carries the place that Count has found behind its line over to the next NextLine, so that no byte
+// is searched twice. It is valid for that one call only: for the line that begins at nextLineAt, in
+// the buffer whose last byte is bufEnd. Any other call searches afresh.
+type lookahead struct {
+	hit        int // the first hit in the line that NextLine gave last
+	nextHit    int // the first hit behind that line, or the length of the buffer
+	nextLineAt int
+	bufEnd     *byte
+	words      teddyCursor // of Matcher.literalSet
+	first      int         // the first literal of the set in the last line, -1 when unknown
+}
+
 func newScanner(m *Matcher) *Scanner {
 	return &Scanner{m: m}
 }
@@ -38,7 +51,7 @@ func newScanner(m *Matcher) *Scanner {
 // reset makes s fit for its next borrower.
 func (s *Scanner) reset(cache int) {
 	s.dfaMemory, s.meter = cache, meter{}
-	s.misses, s.passed, s.prefilterOff, s.line = 0, 0, 0, lineBounds{}
+	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
 	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA, s.longLineDFA} {
 		if d == nil {
 			continue
@@ -97,8 +110,9 @@ func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
 	return s.nextLine(buf, pos)
 }
 
-// nextLine is NextLine for the program in line mode. It takes the cheaper road that this text
-// allows: prefilter and confirmation of the line, or the DFA over every byte.
+// nextLine is NextLine for the program in line mode. It takes the cheapest road that this text
+// allows: prefilter and confirmation in place, prefilter and confirmation of the line, or the DFA
+// over every byte.
 func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	for pos < len(buf) {
 		if s.m.prefilter == nil {
@@ -118,7 +132,13 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			pos = stop
 			continue
 		}
-		k := s.m.prefilter.next(buf, pos, &s.meter)
+		if s.m.inPlace {
+			if start, end, pos, ok = s.nextLineInPlace(buf, pos); ok || pos == len(buf) {
+				return start, s.trim(buf, start, end), ok
+			}
+			continue
+		}
+		k := s.findFrom(buf, pos)
 		if k < 0 {
 			s.passed += len(buf) - pos
 			return 0, 0, false
@@ -144,6 +164,56 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// findFrom asks the prefilter, unless Count has already seen the answer.
+func (s *Scanner) findFrom(buf []byte, pos int) int {
+	k := s.nextHit
+	switch {
+	case s.bufEnd != &buf[len(buf)-1] || s.nextLineAt != pos || k < pos:
+		k = s.m.prefilter.next(buf, pos, &s.meter)
+		s.first = -1
+		s.words.at, s.words.n, s.words.batch = 0, 0, 0
+	case k == len(buf):
+		k = -1
+	default:
+		s.first = k
+	}
+	s.hit, s.bufEnd = k, nil
+	return k
+}
+
+// Count gives the number of matches in the line buf[start:end] that NextLine just gave. The next
+// call must be NextLine for the line behind it, with buf unchanged, unless that line was the last
+// of buf.
+func (s *Scanner) Count(buf []byte, start, end int) int {
+	if s.m.literalSet != nil && !s.m.o.Multiline {
+		n, k := s.m.literalSet.count(buf, start, end, s.first, &s.words, &s.meter)
+		s.lookAhead(buf, end, k)
+		return n
+	}
+	if !s.m.singleLiteral || s.m.o.Multiline || s.hit < start || s.hit >= end {
+		var spans [8][2]int
+		return len(s.Spans(spans[:0], buf, start, end))
+	}
+	size := len(s.m.prefilter.(*pairPrefilter).Bytes)
+	n := 0
+	for k := s.hit; ; n++ {
+		if k < 0 || k+size > end {
+			s.lookAhead(buf, end, k)
+			return n
+		}
+		k = s.m.prefilter.next(buf, k+size, &s.meter)
+	}
+}
+
+// lookAhead keeps for the next NextLine the place k that was found behind the line that ends at end.
+func (s *Scanner) lookAhead(buf []byte, end, k int) {
+	if s.nextHit = k; k < 0 {
+		s.nextHit = len(buf)
+	}
+	s.nextLineAt = afterLine(buf, end)
+	s.bufEnd = &buf[len(buf)-1]
 }
 
 // lineAround gives the line that holds k. The caller knows that the line begins at or after from.
@@ -247,8 +317,7 @@ func (s *Scanner) nextLineByPike(buf []byte, pos int) (start, end int, ok bool) 
 func (s *Scanner) Any(buf []byte) bool {
 	s.Forget()
 	if s.m.o.Multiline && !s.m.lineByLine {
-		_, _, ok := s.NextMatch(buf, 0)
-		return ok
+		return s.anyText(buf)
 	}
 	_, _, ok := s.NextLine(buf, 0)
 	return ok
@@ -261,17 +330,33 @@ func (s *Scanner) Any(buf []byte) bool {
 // In line mode start and end are a line as NextLine gives it, and nothing outside is looked at.
 // Under Multiline all of buf is context, and the matches that begin in start..end are given.
 func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
-	add := func(begin, stop int) bool {
-		dst = append(dst, [2]int{begin, stop})
-		return true
+	text, shift := buf[start:end], start
+	at, limit := 0, end-start
+	if s.m.o.Multiline {
+		text, shift, at, limit = buf, 0, start, end
+		if s.m.lineByLine {
+			return s.spansByLine(dst, buf, start, end)
+		}
 	}
-	switch {
-	case !s.m.o.Multiline:
-		s.EachMatch(buf, start, end, start, add)
-	case s.m.lineByLine:
-		s.eachByLine(buf, start, end, add)
-	default:
-		s.each(buf, start, end, add)
+	s.Forget()
+	previous := -1
+	for at <= limit {
+		begin, stop, ok := s.match(text, at)
+		if !ok || begin > limit {
+			break
+		}
+		accept := true
+		if stop == at { // empty, and right here
+			accept = begin != previous
+			_, n := utf8.DecodeRune(text[at:])
+			at += max(n, 1)
+		} else {
+			at = stop
+		}
+		previous = stop
+		if accept {
+			dst = append(dst, [2]int{begin + shift, stop + shift})
+		}
 	}
 	return dst
 }
@@ -280,18 +365,12 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 // Spans would list them, until fn returns false. Before from it looks only at the text that
 // "^" and \b ask for. It is not for Multiline.
 func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end int) bool) {
-	s.each(buf[start:end], max(from-start, 0), end-start, func(begin, stop int) bool {
-		return fn(begin+start, stop+start)
-	})
-}
-
-// each calls fn for the matches in text that begin in at..limit, until fn returns false.
-func (s *Scanner) each(text []byte, at, limit int, fn func(begin, end int) bool) {
 	s.Forget()
+	text := buf[start:end]
 	previous := -1
-	for at <= limit {
+	for at := max(from-start, 0); at <= len(text); {
 		begin, stop, ok := s.match(text, at)
-		if !ok || begin > limit {
+		if !ok {
 			return
 		}
 		accept := true
@@ -302,7 +381,7 @@ func (s *Scanner) each(text []byte, at, limit int, fn func(begin, end int) bool)
 		} else {
 			at = stop
 		}
-		if previous = stop; accept && !fn(begin, stop) {
+		if previous = stop; accept && !fn(begin+start, stop+start) {
 			return
 		}
 	}

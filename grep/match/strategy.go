@@ -12,7 +12,9 @@ type strategy struct {
 	prefilter     prefilter   // nil: nothing worth looking for
 	exact         bool        // a candidate is a match
 	singleLiteral bool        // the pattern is one literal
+	literalSet    *literalSet // line mode: the pattern is a choice of literals; else nil
 	prefix        matchPrefix // the most that a match has before its candidate
+	inPlace       bool        // candidates come in order, at most maxInPlace bytes into the match
 	lineByLine    bool        // multiline, but no match can hold "\n": line mode finds the same
 }
 
@@ -26,6 +28,7 @@ type matchPrefix struct {
 // Costs in nanoseconds, measured once on an x86-64 machine; only their ratios matter.
 const (
 	costCandidate = 60.0 // find the line of a candidate and confirm it
+	costInPlace   = 25.0 // confirm a candidate in place
 	// A byte through the four streams costs a third of this. A prefilter that does badly is dropped
 	// while searching, so it gets the benefit of the doubt.
 	costDFA = 1.5
@@ -33,12 +36,14 @@ const (
 	costPair  = 0.07 // a byte through the prefilter of one literal
 	costMasks = 0.12 // a byte through the prefilter of several literals, or of a window
 
+	maxInPlace = 64 // longest prefix with which a candidate is confirmed in place
+
 	preferLiteral = 1.2 // how much better a window must look: its cost is the rougher guess
 )
 
 // chooseStrategy compiles the programs and chooses how to search. false means that the program
 // would be too large.
-func (m *Matcher) chooseStrategy(t *syntax.Tree, vectors bool) bool {
+func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 	root := syntax.Flatten(syntax.Prune(t.Root))
 	lines := !m.o.Multiline
 	m.stripCR = m.o.CRLF && !t.SawCR
@@ -63,11 +68,17 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, vectors bool) bool {
 	m.required = needs
 
 	best := costDFA
-	if set, ok := literal.Cheapest(searchable(needs, items, lines), cost); ok {
-		best = m.preferLiterals(set, items, lines, finite && whole.Exact, vectors)
+	sets := m.searchable(needs, items, lines, finite && whole.Exact)
+	if set, ok := literal.Cheapest(sets, cost); ok {
+		best = m.preferLiterals(set, items, lines, finite && whole.Exact && !set.Shared, v)
 	}
-	if !m.exact && vectors {
-		m.preferWindow(items, lines, best)
+	if !m.exact && v.masks() {
+		m.preferWindow(items, lines, best, v)
+	}
+	l := m.prefix.maxBytes
+	if lines && !m.exact && m.prefilter != nil && l >= 0 && l < maxInPlace {
+		t, ok := m.prefilter.(*teddy)
+		m.inPlace = !ok || t.aligned
 	}
 	return true
 }
@@ -80,8 +91,9 @@ func near(items []*syntax.Node, item int, lines bool) bool {
 	return lines || l.maxBytes >= 0 || !l.newlines
 }
 
-// searchable gives the sets of literals that a prefilter could look for.
-func searchable(needs []literal.Set, items []*syntax.Node, lines bool) []literal.Set {
+// searchable gives the sets of literals that a prefilter could look for. onlyWords says that the
+// pattern is nothing but a choice of literals.
+func (m *Matcher) searchable(needs []literal.Set, items []*syntax.Node, lines, onlyWords bool) []literal.Set {
 	tooMany := func(l literal.Set) bool { return len(l.Members) > literal.Most }
 	sets := slices.DeleteFunc(slices.Clone(needs), func(l literal.Set) bool {
 		return tooMany(l) || !near(items, l.Item, lines)
@@ -89,13 +101,23 @@ func searchable(needs []literal.Set, items []*syntax.Node, lines bool) []literal
 	if len(sets) == 0 {
 		sets = slices.DeleteFunc(slices.Clone(needs), tooMany)
 	}
+	if !lines {
+		return sets
+	}
+	for _, l := range sets {
+		// The literals themselves need no confirmation. Their common part does, so it must be long
+		// to be better.
+		if shared, ok := l.Common(); ok && (!onlyWords || len(shared.Members[0].Bytes) >= 6) {
+			sets = append(sets, shared)
+		}
+	}
 	return sets
 }
 
 // preferLiterals takes set for the prefilter when that is cheaper than the DFA, and gives the cost
 // to beat. words says that set is the whole pattern: then a candidate is a match.
-func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, words, vectors bool) float64 {
-	f := literalPrefilter(set.Members, vectors, !lines)
+func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, words bool, v level) float64 {
+	f := literalPrefilter(set.Members, v, !lines)
 	cost := cost(set)
 	if f == nil || cost >= costDFA && !words {
 		return costDFA
@@ -104,17 +126,28 @@ func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, w
 	m.exact = words
 	m.singleLiteral = m.exact && len(set.Members) == 1
 	m.prefix = measurePrefix(items[:set.Item])
+	if m.prefix.maxBytes >= 0 {
+		m.prefix.maxBytes += set.Shift
+	}
+	if m.exact && !m.singleLiteral && lines {
+		m.literalSet = &literalSet{set.Members, newTeddy(set.Members, v, true)}
+	}
 	return cost
 }
 
 // preferWindow takes a window of byte classes for the prefilter when that is cheaper than best.
-func (m *Matcher) preferWindow(items []*syntax.Node, lines bool, best float64) {
-	f := newWindowPrefilter(m.prog, true)
+func (m *Matcher) preferWindow(items []*syntax.Node, lines bool, best float64, v level) {
+	f := newWindowPrefilter(m.prog, v)
 	if f == nil || !near(items, f.item, lines) {
 		return
 	}
-	if (costMasks+f.cost*costCandidate)*preferLiteral < best {
-		m.prefilter, m.prefix = f, measurePrefix(items[:min(f.item, len(items))])
+	l := measurePrefix(items[:min(f.item, len(items))])
+	confirm := costCandidate
+	if lines && l.maxBytes >= 0 && l.maxBytes < maxInPlace {
+		confirm = costInPlace
+	}
+	if (costMasks+f.cost*confirm)*preferLiteral < best {
+		m.prefilter, m.prefix = f, l
 	}
 }
 
@@ -127,14 +160,14 @@ func cost(l literal.Set) float64 {
 	return scan + l.Frequency()*costCandidate
 }
 
-func literalPrefilter(set []literal.Literal, vectors, aligned bool) prefilter {
+func literalPrefilter(set []literal.Literal, v level, aligned bool) prefilter {
 	if len(set) == 1 {
-		return newPairPrefilter(set[0], vectors)
+		return newPairPrefilter(set[0], v)
 	}
-	if !vectors || (literal.Set{Members: set}).Shortest() < 2 { // without vectors the DFA is faster
+	if !v.masks() || (literal.Set{Members: set}).Shortest() < 2 { // without vectors the DFA is faster
 		return nil
 	}
-	return newTeddy(set, vectors, aligned)
+	return newTeddy(set, v, aligned)
 }
 
 // staysInLine says that n matches the same in line mode: it can't take "\n", does not ask for the

@@ -41,7 +41,8 @@ func (m *masks) has(a, b, c byte) byte {
 type teddy struct {
 	m       masks
 	buckets [8][]placed
-	vectors bool
+	level   level
+	aligned bool // candidates come in the order in which they begin
 }
 
 // placed is a literal, and where in it the three bytes stand.
@@ -53,8 +54,8 @@ type placed struct {
 // newTeddy wants literals of at least two bytes. With aligned the three bytes stand at the same
 // place in all of them, so candidates come in the order in which they begin. Without it each
 // literal uses its rarest three.
-func newTeddy(set []literal.Literal, vectors, aligned bool) *teddy {
-	f := &teddy{vectors: vectors}
+func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
+	f := &teddy{level: v, aligned: aligned}
 	together := literal.Set{Members: set}
 	best, at := math.Inf(1), 0
 	for w := 0; aligned && w+3 <= together.Shortest(); w++ {
@@ -120,26 +121,52 @@ func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) int {
 	return best
 }
 
+// teddyCursor keeps the hits that maskScan found ahead, for a prefilter that is asked for one place
+// after the other in the same text. Its zero value holds none.
+type teddyCursor struct {
+	list  [16]blockHits
+	i, n  int // list[i:n] is still to be looked at
+	base  int // the places in list count from here
+	at    int // how far the text is scanned
+	batch int // blocks to ask for next: few at first, since often the first hit is all
+}
+
 func (f *teddy) next(text []byte, from int, m *meter) int {
-	at := from
-	var list [16]blockHits
-	// Few blocks are asked for at first, since often the first hit is all.
-	for batch := 1; f.vectors && len(text)-2-at >= block; batch = min(2*batch+1, len(list)) {
-		left := len(text) - 2 - at
-		p, tables := unsafe.Pointer(&text[at]), (*[96]byte)(&f.m)
-		n, far := maskScan(p, left, 1, 2, tables, &list[0], batch)
-		for _, b := range list[:n] {
+	var c teddyCursor
+	return f.nextWith(text, from, &c, m)
+}
+
+func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
+	c.at = max(c.at, from)
+	for f.level.masks() {
+		for ; c.i < c.n; c.i++ {
+			b := c.list[c.i]
+			b.at += c.base
+			if passed := from - b.at; passed >= block {
+				continue
+			} else if passed > 0 {
+				b.hits = b.hits >> passed << passed
+			}
 			for ; b.hits != 0; b.hits &= b.hits - 1 {
-				w := at + b.at + bits.TrailingZeros64(b.hits)
+				w := b.at + bits.TrailingZeros64(b.hits)
 				buckets := f.m.has(text[w], text[w+1], text[w+2])
 				if r := f.verify(text, from, w, buckets, m); r >= 0 || m.stopped {
 					return r
 				}
 			}
 		}
-		at += min(far, left)
+		left := len(text) - 2 - c.at
+		if left < block {
+			break
+		}
+		c.batch = min(2*c.batch+1, len(c.list))
+		var far int
+		p, tables := unsafe.Pointer(&text[c.at]), (*[96]byte)(&f.m)
+		c.n, far = f.level.maskScan(p, left, 1, 2, tables, &c.list[0], c.batch)
+		c.i, c.base = 0, c.at
+		c.at += min(far, left)
 	}
-	for ; at+1 < len(text); at++ {
+	for at := max(c.at, from); at+1 < len(text); at++ {
 		var third byte
 		if at+2 < len(text) {
 			third = text[at+2]
