@@ -161,7 +161,7 @@ func mediaType(head []byte) string {
 }
 
 const (
-	listed       = 100     // entries named unless told
+	listed       = 100     // entries named by default
 	tarEntries   = 10_000  // headers walked, or more to get to those asked for
 	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
 )

@@ -236,7 +236,7 @@ type GrepTotals struct {
 	Binary  int `json:"binary,omitempty"` // binary files that match
 }
 
-// GrepMatch is one matching line. Block is the line, numbered unless told otherwise, with those around
+// GrepMatch is one matching line. Block is the line, numbered by default, with those around
 // it that were asked for.
 type GrepMatch struct {
 	Path  string   `json:"path"`

@@ -87,7 +87,7 @@ type attackLine struct {
 }
 
 // Every row by every tool of every dialect: nothing outside changes, no secret is told, and what is
-// denied answers the same whether it is there or not. In each family an engine that is no good is caught.
+// denied answers the same whether it is there or not. Each family is also run against a broken engine, which must be caught.
 // Through a worker the outcomes are those of this machine.
 func TestAttackTable(t *testing.T) {
 	t.Parallel()

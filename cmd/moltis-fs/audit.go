@@ -40,7 +40,7 @@ record holds; --json gives the records as they are.`,
 	}
 }
 
-// shownRecords is how many are shown unless somebody says otherwise.
+// shownRecords is how many are shown by default.
 const shownRecords = 100
 
 // An auditView takes records in and shows those that are asked for.

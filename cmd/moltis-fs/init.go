@@ -18,6 +18,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/tailscale/hujson"
 
+	"moltisfs/internal/engine"
 	"moltisfs/internal/glob"
 )
 
@@ -120,6 +121,12 @@ func runInit(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	closed := ""
+	if !made {
+		if cfg, _, err := in.loadConfig(file); err == nil {
+			closed, _ = engine.RuleOf(cfg.Tools.FS, "", filepath.Join(root, "a file"), true) // a faulty configuration is for config check
+		}
+	}
 	var all []setUp
 	for _, c := range clients() {
 		chosen := slices.Contains(in.all("write"), c.name)
@@ -140,14 +147,18 @@ func runInit(_ context.Context, in *invocation) error {
 		Made    bool    `json:"made"` // false: it was there
 		Root    string  `json:"root"`
 		Clients []setUp `json:"clients"`
-	}{file, made, root, list(all)}, "%s", initText(file, made, root, all))
+	}{file, made, root, list(all)}, "%s", initText(file, made, root, closed, all))
 }
 
-func initText(file string, made bool, root string, all []setUp) string {
+func initText(file string, made bool, root, closed string, all []setUp) string {
 	var b strings.Builder
-	if made {
+	switch {
+	case closed != "":
+		fmt.Fprintf(&b, "kept %s, which was there already and closes %s, by %s: add %q to its allow_paths\n", visible(file), visible(root),
+			closedBy(closed), glob.Literal(filepath.ToSlash(root))+"/**")
+	case made:
 		fmt.Fprintf(&b, "wrote %s\nopen: %s and nothing else; each change is asked about; undo: on\n", visible(file), visible(root))
-	} else {
+	default:
 		fmt.Fprintf(&b, "kept %s, which was there already; %s status says what holds\n", visible(file), program)
 	}
 	for _, s := range all {

@@ -17,7 +17,7 @@ import (
 // heldMark has the test program be a worker for scripts that tries what no worker may.
 const heldMark = "a-worker-that-escaped"
 
-// escaped stands for the parent: once the worker reads from it, the worker is held, or never.
+// escaped is the test's side of a worker: a worker that reads from it is confined by then, or never will be.
 type escaped struct{ file, address string }
 
 func (e escaped) Read([]byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"moltisfs/internal/edit/diff"
 )
 
-// Finding is why a change looks like an accident. The caller refuses it, unless told not to.
+// Finding is why a change looks like an accident. The caller refuses it, unless it is told not to.
 type Finding struct {
 	Guard   string // "placeholder" | "empties"
 	Line    int    // of the placeholder in the new text, 1-based; 0 for "empties"

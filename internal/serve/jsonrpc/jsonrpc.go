@@ -24,7 +24,7 @@
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
 // DNS rebinding; an Origin has to be one that was named; a body has to be application/json.
 //
-// Nothing hangs on a connection. A session belongs to its principal, ends when nobody uses it for
+// The server keeps no state for a connection. A session belongs to its principal, ends when nobody uses it for
 // an hour, and is gone when the server ends. All callers are shown the same tools.
 //
 // Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
