@@ -20,7 +20,6 @@ import (
 )
 
 func approvalsCommand() *command {
-	reason := opt("reason", "TEXT", "your reason; the caller reads it")
 	return &command{
 		name:  "approvals",
 		short: "answer the changes that wait for approval",
@@ -42,15 +41,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
-			{
-				ids: waitingOf, name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
-				short: "approve a change",
-				long: answersLong + `
-
-A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
-				options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
-				examples: []string{"moltis-fs approvals approve 3fa9"},
-			},
+			approving("ID", 1, "approve a change", "moltis-fs approvals approve 3fa9"),
 			{
 				ids: waitingOf, name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
 				short:    "refuse a change",
@@ -62,20 +53,29 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 	}
 }
 
+var reason = opt("reason", "TEXT", "your reason; the caller reads it")
+
 // approveCommand is the word of the day for approvals.
 func approveCommand() *command {
-	c := approvalsCommand().below[2]
-	c.args, c.min = "[ID]", 0
-	c.short = "list the changes that wait for an answer, or approve one"
-	c.examples = []string{"moltis-fs approve", "moltis-fs approve 3fa9"}
-	answer := c.run
-	c.run = func(ctx context.Context, in *invocation) error {
-		if len(in.args) == 0 {
-			return listApprovals(ctx, in)
-		}
-		return answer(ctx, in)
+	return approving("[ID]", 0, "list the changes that wait for an answer, or approve one", "moltis-fs approve", "moltis-fs approve 3fa9")
+}
+
+// approving is a command that approves the change ID. Without one, if it may be left out, it lists those that wait.
+func approving(args string, least int, short string, examples ...string) *command {
+	return &command{
+		ids: waitingOf, name: "approve", args: args, min: least, max: 1, short: short,
+		long: answersLong + `
+
+A diff that you were not shown, by approvals show, is approved only with --unseen. The record says so.`,
+		options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
+		examples: examples,
+		run: func(ctx context.Context, in *invocation) error {
+			if len(in.args) == 0 {
+				return listApprovals(ctx, in)
+			}
+			return answerApproval(approval.Approved)(ctx, in)
+		},
 	}
-	return c
 }
 
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer

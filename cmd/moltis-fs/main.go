@@ -403,16 +403,9 @@ func options(names string, own ...option) []option {
 	return own
 }
 
-// commands is the table, in the order of help: the words of the day, the entries for agents, and the rest.
+// commands is the table, in the order of help.
 func commands() []*command {
-	all := []*command{
-		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
-		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
-		mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand(),
-		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
-		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
-		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
-	}
+	all := slices.Concat(daily(), entries(), others())
 	for _, c := range all {
 		c.path = c.name
 		for _, b := range c.below {
@@ -422,8 +415,27 @@ func commands() []*command {
 	return all
 }
 
-// daily and entries are how many commands of the table are words of the day, and how many after them are entries for agents.
-const daily, entries = 10, 5
+// daily are the words of the day.
+func daily() []*command {
+	return []*command{
+		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
+	}
+}
+
+// entries are the ways in which agents call.
+func entries() []*command {
+	return []*command{mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand()}
+}
+
+// others look after what the program keeps, and tell of it; the last ones are for the program alone.
+func others() []*command {
+	return []*command{
+		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
+		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
+		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+	}
+}
 
 // invocation is a command line that fits its command.
 type invocation struct {
@@ -760,20 +772,19 @@ func commonHelp() string {
 func rootHelp(short string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\nUsage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, short, program)
-	var more []string
-	for i, c := range commands() {
-		switch {
-		case c.hidden:
-		case i < daily+entries:
-			if i == daily {
-				b.WriteString("\n")
-			}
+	for _, part := range [][]*command{daily(), entries()} {
+		for _, c := range part {
 			fmt.Fprintf(&b, "  %-8s  %s\n", c.name, c.short)
-		default:
+		}
+		b.WriteString("\n")
+	}
+	var more []string
+	for _, c := range others() {
+		if !c.hidden {
 			more = append(more, c.name)
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n", wrap("More: "+strings.Join(append(more, "completion", "help"), ", "), width), wrap(overview, width))
+	fmt.Fprintf(&b, "%s\n%s\n", wrap("More: "+strings.Join(append(more, "completion", "help"), ", "), width), wrap(overview, width))
 	return b.String()
 }
 

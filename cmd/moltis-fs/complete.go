@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+// What completions offer: the ids and sessions of the newest changes, and what waits, lies in the trash or may be revoked. A store
+// that can't be opened has none.
+
+func newestOf(ctx context.Context, in *invocation, name func(*checkpoint.Checkpoint) string) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, NoReads: true, Limit: 100})
+		for i := range page.Checkpoints {
+			if n := name(&page.Checkpoints[i]); !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+		return err
+	})
+	return out
+}
+
+func changesOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string {
+		return fmt.Sprintf("%s\t%s %s, %s", c.ID, toolOf(c), pathsOf(c), ageText(time.Since(c.Time)))
+	})
+}
+
+func sessionsOf(ctx context.Context, in *invocation) []string {
+	return newestOf(ctx, in, func(c *checkpoint.Checkpoint) string { return c.Session })
+}
+
+func trashOf(ctx context.Context, in *invocation) (out []string) {
+	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Limit: 100})
+		for _, t := range page.Entries {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Path)))
+		}
+		return err
+	})
+	return out
+}
+
+func waitingOf(_ context.Context, in *invocation) (out []string) {
+	if q, err := in.queue(); err == nil {
+		waiting, _ := q.List(false) // it may not be readable
+		for i := range waiting {
+			out = append(out, fmt.Sprintf("%s\t%s %s", waiting[i].ID, waiting[i].Question.Tool, pathsText(waiting[i].Question.Paths)))
+		}
+	}
+	return out
+}
+
+func tokensOf(_ context.Context, in *invocation) (out []string) {
+	if s, err := in.tokens(); err == nil {
+		all, _ := s.List() // it may not be readable
+		for _, t := range all {
+			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Principal)))
+		}
+	}
+	return out
+}
