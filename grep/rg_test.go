@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
 
 var (
@@ -127,8 +127,7 @@ func TestRipgrep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares whole trees")
 	}
-	//lint:ignore SA1019 the tree of the toolchain that runs the test is wanted, wherever it is
-	src := filepath.Join(runtime.GOROOT(), "src")
+	src := testdir.GoSource(t)
 	trees := []string{filepath.Join(src, "net"), filepath.Join(src, "unicode"), mixedTree(t)}
 	if *rgTree != "" {
 		trees = append(trees, *rgTree)

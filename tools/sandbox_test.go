@@ -18,6 +18,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/testbox"
+	"moltisfs/internal/testdir"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )
@@ -137,11 +138,7 @@ func BenchmarkSandboxed(b *testing.B) {
 
 // plantGo copies the source tree of Go.
 func plantGo(b *testing.B, root string) {
-	out, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		b.Skip("SKIPPED: ", err)
-	}
-	if err := os.CopyFS(root+"/go", os.DirFS(strings.TrimSpace(string(out))+"/src")); err != nil {
+	if err := os.CopyFS(root+"/go", os.DirFS(testdir.GoSource(b))); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -3,19 +3,18 @@ package match
 import (
 	"flag"
 	"io/fs"
+	"moltisfs/internal/testdir"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sort"
 	"strings"
-	"sync"
 	"testing"
 )
 
 var benchFile = flag.String("match.corpus", "", "file to benchmark on instead of Go's own source")
 
 // corpus is 16 MiB of Go source in name order.
-var corpus = sync.OnceValue(func() []byte {
+func corpus(t testing.TB) []byte {
 	if *benchFile != "" {
 		b, err := os.ReadFile(*benchFile)
 		if err != nil {
@@ -26,8 +25,7 @@ var corpus = sync.OnceValue(func() []byte {
 	const size = 16 << 20
 	var out []byte
 	var names []string
-	//lint:ignore SA1019 the tree of the toolchain that runs the test is wanted, wherever it is
-	filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(p string, d fs.DirEntry, err error) error {
+	filepath.WalkDir(testdir.GoSource(t), func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".go") {
 			names = append(names, p)
 		}
@@ -41,7 +39,7 @@ var corpus = sync.OnceValue(func() []byte {
 		}
 	}
 	return out
-})
+}
 
 type benchPattern struct {
 	name, pattern string
@@ -80,7 +78,7 @@ func countLines(s *Scanner, text []byte) int {
 func BenchmarkLines(b *testing.B) {
 	for _, p := range benchPatterns {
 		b.Run(p.name, func(b *testing.B) {
-			text := corpus()
+			text := corpus(b)
 			m, err := Compile(p.pattern, p.o)
 			must(b, err)
 			s := m.Scanner()

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,4 +87,16 @@ func in(t testing.TB, parent string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+// GoSource skips the test where there is no source tree of Go, and gives the one of the go command. A test program that was built with
+// -trimpath does not know it by itself.
+func GoSource(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	src, serr := filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(string(root)), "src"))
+	if err != nil || serr != nil {
+		t.Skip("SKIPPED: there is no source tree of Go here")
+	}
+	return src
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 // found is an answer of search_content, short: "name:line", in order.
@@ -84,17 +84,6 @@ func TestSearchContent(t *testing.T) {
 }
 
 var wholeTree = flag.Bool("tree", false, "search the whole Go source tree, and measure it")
-
-// goSource is Go's own source tree.
-func goSource(t testing.TB) string {
-	t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	src, serr := filepath.EvalSymlinks(strings.TrimSpace(string(root)) + "/src")
-	if err != nil || serr != nil {
-		t.Skip("SKIPPED: there is no source tree of Go here")
-	}
-	return src
-}
 
 // A binary file that matches is named, beside what was found elsewhere; one whose first NUL comes after 8,000 bytes is text.
 func TestSearchContentOfBinaries(t *testing.T) {
@@ -307,7 +296,7 @@ func where(t *testing.T, root, pattern, glob string) []result {
 // Where something is in Go's own source tree. The rules were tuned on the questions of where_tuned.txt. Those of where_held.txt were
 // written before, and asked after that.
 func TestWhereInGo(t *testing.T) {
-	root, glob := goSource(t), "{"+strings.Join(some, ",")+"}/**"
+	root, glob := testdir.GoSource(t), "{"+strings.Join(some, ",")+"}/**"
 	if *wholeTree {
 		glob = "**"
 	}
