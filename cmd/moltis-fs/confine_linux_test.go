@@ -105,7 +105,9 @@ func TestConfine(t *testing.T) {
 			}
 			global := filepath.Join(dir, "gitconfig")
 			must(t, os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600))
-			shell.Env = append(os.Environ(), "W="+ws, "O="+out, "GIT_CONFIG_GLOBAL="+global)
+			temp := filepath.Join(dir, "tmp")
+			must(t, os.Mkdir(temp, 0o700))
+			shell.Env = append(os.Environ(), "W="+ws, "O="+out, "GIT_CONFIG_GLOBAL="+global, "TMPDIR="+temp)
 			var errs bytes.Buffer
 			shell.Stderr = &errs
 			got, err := shell.Output()
@@ -115,7 +117,7 @@ func TestConfine(t *testing.T) {
 			if got := strings.TrimSuffix(string(got), ", "); got != want {
 				t.Errorf("it could\n%s; want\n%s\n%s", got, want, &errs)
 			}
-			if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "moltis-fs-confine-*", "moltis-fs-test")); left != nil {
+			if left, _ := filepath.Glob(filepath.Join(temp, "moltis-fs-confine-*", "*")); left != nil {
 				t.Errorf("left behind: %v", left)
 			}
 		})
