@@ -87,7 +87,7 @@ func TestKilledOverwriting(t *testing.T) {
 			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
 			must(t, os.WriteFile(host, nil, 0o600))
 			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
-			stride := cmp.Or(*every, 6+int64(i))
+			stride := cmp.Or(*every, 11+int64(i))
 			if name == "overwrite" && i == 1 { // few calls leave a mixture: between the write and the cut of a text that gets shorter
 				stride = 1
 			}

@@ -346,7 +346,7 @@ func TestBackAlready(t *testing.T) {
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedRewind(t *testing.T) {
 	const parked = 12
-	faultsOfARewind(t, 61, func(x *tree) {
+	faultsOfARewind(t, 97, func(x *tree) {
 		for i := range parked {
 			x.puts("t", fmt.Sprintf("new/n%d", i), fmt.Sprintln("new", i))
 			x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
