@@ -313,14 +313,14 @@ func threeWay(base, ours, theirs string) (string, bool) {
 	return out.String(), true
 }
 
-// parked is the entry that a restore brings the tree back from, nil when there is none: the oldest of the operations that it takes back, else the
-// newest.
+// parked is the entry that a restore brings the tree back from, nil when there is none: that of the newest operation that it takes back, since it goes
+// from the newest to the oldest and the tree is in the way of the others then; else the newest.
 func (m *model) parked(r *modelRestore) (found *modelEntry) {
 	of := false
 	for _, e := range slices.Backward(m.trash) {
 		switch {
 		case e.path != treePath:
-		case slices.Contains(r.of, e.of):
+		case slices.Contains(r.of, e.of) && !of:
 			found, of = e, true
 		case found == nil && !of:
 			found = e
