@@ -119,7 +119,7 @@ func (in *invocation) callArgs() ([]byte, error) {
 		name, value, named := strings.Cut(word, "=")
 		if !named || !slices.Contains(order, name) {
 			i := slices.IndexFunc(order, func(n string) bool { return slices.Contains(schema.Required, n) })
-			if _, taken := given[order[max(i, 0)]]; i < 0 || taken || named && len(name) > 2 && args.Nearest(name, order) != "" {
+			if i < 0 || given[order[i]] != "" || named && len(name) > 2 && args.Nearest(name, order) != "" {
 				return nil, notAWord(tool, order, word)
 			}
 			name, value = order[i], word
@@ -134,7 +134,10 @@ func (in *invocation) callArgs() ([]byte, error) {
 
 // notAWord refuses a word of a call, and shows how the call is written.
 func notAWord(tool dialect.Definition, names []string, word string) error {
-	hint := fmt.Sprintf("write NAME=VALUE with one of %s; or JSON: %s call %s '{\"%s\": …}'", strings.Join(names, ", "), program, tool.Name, names[0])
+	hint := fmt.Sprintf("write NAME=VALUE with one of %s, or one JSON object; see %s help %s", strings.Join(names, ", "), program, tool.Name)
+	if len(names) == 0 {
+		hint = "it takes no arguments"
+	}
 	if name, value, named := strings.Cut(word, "="); named && len(name) > 2 {
 		if near := args.Nearest(name, names); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", shellWord(near+"="+value))

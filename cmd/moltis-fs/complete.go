@@ -9,9 +9,10 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// What completions offer: the ids and sessions of the newest changes, and what waits, lies in the trash or may be revoked. A store
-// that can't be opened has none.
+// The functions below give completions: ids of changes, of the trash, of questions and of tokens, and sessions. A store that can't be
+// opened has none.
 
+// newestOf gives the names that name makes of the newest 100 changes, each once.
 func newestOf(ctx context.Context, in *invocation, name func(*checkpoint.Checkpoint) string) (out []string) {
 	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, NoReads: true, Limit: 100})

@@ -323,8 +323,11 @@ func (c *client) write(path, self, root string) error {
 	if err == nil {
 		next, err = c.with(next, self, root)
 	}
-	if err != nil || bytes.Equal(next, old) {
-		return err
+	if err != nil {
+		return misuse("mend it, or add the entry by hand", "%s can't take the entry: %v", visible(path), err)
+	}
+	if bytes.Equal(next, old) {
+		return nil
 	}
 	if old != nil && !ours {
 		if err := replaceFile(path+backupSuffix, old, 0o600); err != nil {

@@ -89,11 +89,7 @@ func showLog(ctx context.Context, in *invocation) error {
 				}) {
 					continue
 				}
-				row, err := logged(ctx, db, c)
-				if err != nil {
-					return err
-				}
-				rows = append(rows, row)
+				rows = append(rows, logged(ctx, db, c))
 			}
 			if f.Cursor = page.Next; f.Cursor == "" {
 				break
@@ -175,7 +171,7 @@ func (in *invocation) logged() (dirs []string, here string, err error) {
 	return dirs, here, nil
 }
 
-func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) (logRow, error) {
+func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) logRow {
 	row := logRow{ID: c.ID, Time: c.Time, Tool: toolOf(c), Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 		Label: c.Label, UndoOf: c.UndoOf, Files: []logFile{}}
 	for i := range c.Changes {
@@ -192,46 +188,42 @@ func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) (l
 		case ch.After.Kind == checkpoint.Absent:
 			file.Change = "deleted"
 		}
-		added, removed, ok, err := lineCounts(ctx, db, ch)
-		if err != nil {
-			return row, err
-		}
-		if ok {
+		if added, removed, ok := lineCounts(ctx, db, ch); ok {
 			file.Added, file.Removed = &added, &removed
 		}
 		row.Files = append(row.Files, file)
 	}
-	return row, nil
+	return row
 }
 
 // countedBytes is the largest content of which the log counts lines.
 const countedBytes = 1 << 20
 
-// lineCounts counts the lines that a change added to a file and removed from it. It is not ok where that can't be told.
-func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded) (added, removed int, ok bool, err error) {
+// lineCounts counts the lines that a change added to a file and removed from it. It is not ok where that can't be told, as of a content that is not stored or can't be read.
+func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded) (added, removed int, ok bool) {
 	text := func(s checkpoint.State, stored bool) (content []byte, ok bool) {
 		hash := s.Hash
 		if s.Tail != "" {
 			hash, stored = s.Tail, true
 		}
 		switch {
-		case err != nil || ch.To != "" || ch.From != "":
+		case ch.To != "" || ch.From != "":
 			return nil, false
 		case s.Kind == checkpoint.Absent, s.Tail == "" && ch.Before.Tail+ch.After.Tail != "":
 			return nil, true // of an append only the tail counts
 		case s.Kind != checkpoint.File || !stored || s.Tail == "" && s.Size > countedBytes:
 			return nil, false
 		}
-		content, err = db.Content(ctx, hash)
+		content, err := db.Content(ctx, hash)
 		return content, err == nil && len(content) <= countedBytes && bytes.IndexByte(content[:min(len(content), 8000)], 0) < 0
 	}
 	before, ok := text(ch.Before, ch.Stored)
 	after, also := text(ch.After, ch.AfterStored)
 	if !ok || !also {
-		return 0, 0, false, nil // also of a content that can't be read: the list is of use without it
+		return 0, 0, false
 	}
 	added, removed = diff.Counts(diff.Patch(before, after))
-	return added, removed, true, nil
+	return added, removed, true
 }
 
 // logText is the log for people, with names relative to the directory here where they lie in it.

@@ -336,7 +336,7 @@ type command struct {
 	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
 	options  []option
 	examples []string
-	below    []*command // without run the first of them runs
+	below    []*command // without run one of them is needed: see listing
 	hidden   bool
 	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
@@ -478,9 +478,25 @@ func parse(args []string, s streams) (in *invocation, err error) {
 		args[0] = "version"
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
-	root.SetArgs(args)
+	root.SetArgs(listing(args))
 	err = root.Execute()
 	return in, err
+}
+
+// listing gives the words of a line with the first command of a group where the line names the group and options alone: trash --json is
+// trash list --json. A first command that needs arguments is not meant so.
+func listing(words []string) []string {
+	for _, c := range commands() {
+		names := []string{"-h", "--help", "help"}
+		for _, b := range c.below {
+			names = append(names, b.name)
+		}
+		if c.name == words[0] && c.run == nil && c.below[0].min == 0 && (len(words) == 1 || strings.HasPrefix(words[1], "-")) &&
+			!slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(names, w) }) {
+			return slices.Insert(words, 1, c.below[0].name)
+		}
+	}
+	return words
 }
 
 // nearestOption gives the option that a misspelt first word means, as --version for --verison; "" for any other word.
@@ -511,7 +527,7 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 // unsorted has help list the commands in the order of the table. The switch is one for all trees.
 var unsorted = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 
-// group is a command with others below it. Alone it runs the first of them, if that needs no arguments.
+// group is a command that needs one of those below it.
 func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 	cc := &cobra.Command{
 		Use: c.name, Short: c.short, SilenceErrors: true, SilenceUsage: true,
@@ -531,14 +547,11 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 	}
 	kind, list := strings.TrimSpace(c.path+" command"), strings.Join(names, ", ")
 	cc.RunE = func(_ *cobra.Command, given []string) error {
-		switch first := c.below[0]; {
+		switch {
 		case len(given) > 0:
 			return misuse(cmp.Or(meant(given[0], names), "the "+kind+"s are "+list), "there is no %s %q", kind, given[0])
 		case c.path == "":
 			return misuse("see "+program+" help", "a command comes first")
-		case first.min == 0:
-			found(&invocation{streams: s, command: first, values: map[string]string{}})
-			return nil
 		}
 		return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
 	}
@@ -596,9 +609,7 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 	}
 	if c.ids != nil {
 		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			quiet := *in
-			quiet.err = io.Discard
-			return c.ids(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+			return c.ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 	for _, b := range c.below {
@@ -621,15 +632,20 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			_ = cc.MarkFlagDirname(o.name)
 		case o.name == "session" && c.name != "mcp":
 			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				quiet := *in
-				quiet.err = io.Discard
-				return sessionsOf(context.Background(), &quiet), cobra.ShellCompDirectiveNoFileComp
+				return sessionsOf(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 			})
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
 	}
 	return cc
+}
+
+// unrecorded is the invocation for completions: it says nothing, and the audit log has nothing of it.
+func (in *invocation) unrecorded() *invocation {
+	quiet, c := *in, *in.command
+	quiet.err, quiet.command, c.records = io.Discard, &c, ""
+	return &quiet
 }
 
 // optionValue checks and keeps the value of an option. It is the Value of pflag.
@@ -750,7 +766,7 @@ func optionsHelp(c *cobra.Command) string {
 	return text
 }
 
-// commonOptions are those of [shared] that help explains once, under "help options".
+// commonOptions names the options of [shared] that help explains once, under "help options".
 var commonOptions = []string{"json", "config", "policies-json", "data-dir", "root", "principal", "session", "sandbox", "identity", "help"}
 
 // commonHelp explains the common options.

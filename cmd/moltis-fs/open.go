@@ -423,7 +423,7 @@ func (in *invocation) tellOpen(cfg config.Config, open, approver string) {
 	fmt.Fprintf(in.err, "%s: open is %s; changes are approved by %s; undo: %s; data is in %s\n", program, visible(open), approver, undo, visible(dir))
 }
 
-// openText says what is open to agents under the configuration cfg, and by what.
+// openText describes for people the paths that the configuration cfg and --root open to agents.
 func (in *invocation) openText(cfg config.Config) (open string) {
 	file, root := in.findConfig(in.option("config")), in.option("root")
 	fs := cfg.Tools.FS
