@@ -182,7 +182,7 @@ func BenchmarkAppendLarge(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// size is what the files below a directory hold.
+// size adds up the files below the directory dir.
 func size(t testing.TB, dir string) (n int64) {
 	must(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -173,7 +173,7 @@ func (s *snapshot) fault() {
 	s.x.open()
 }
 
-// badCall is what goes wrong with a system call, or from that call on with every one.
+// A badCall makes a system call fail, or that call and every later one.
 type badCall struct {
 	guardfs.Fault
 	lasting bool

@@ -438,7 +438,7 @@ type State struct {
 	Changed time.Time        // of what was not read: its change time
 }
 
-// state is what was there before, as the store keeps it.
+// state gives what a look found as the store keeps it.
 func state(b *guardfs.Before) checkpoint.State {
 	if !b.Exists {
 		return checkpoint.State{Kind: checkpoint.Absent}
@@ -1030,7 +1030,7 @@ func ends(t *Target) diff.Ends {
 	return diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
 }
 
-// modified tells what changed since the session read the target, as far as
+// modified compares the target with what the session read of it: both hashes, and the diff as far as
 // the old content is still known.
 func (e *Engine) modified(t *Target) HashFacts {
 	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}

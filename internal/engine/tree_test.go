@@ -39,7 +39,7 @@ func inside(dir, denied string) guardfs.Judge {
 	return p
 }
 
-// everything is what the policy itself looks at the tree with.
+// everything gives the file system that opens every path, by which the policy itself looks at the tree.
 var everything = sync.OnceValues(func() (*guardfs.FS, error) {
 	return guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 })
