@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -351,8 +349,8 @@ type Inotify interface {
 
 // local are the calls of this machine's kernel.
 type local struct {
-	proc   int      // O_PATH on a genuine /proc/self/fd
-	mounts *os.File // /proc/self/mountinfo
+	proc   int // O_PATH on a genuine /proc/self/fd
+	mounts int // /proc/self/mountinfo. A number, as proc is: a worker that ends may close both
 
 	mu     sync.Mutex
 	number int64 // of the text of mounts
@@ -361,7 +359,7 @@ type local struct {
 // ownProc closes the files that openLocal opened.
 type ownProc struct{ *local }
 
-func (o ownProc) Close(int) error { return errors.Join(o.mounts.Close(), unix.Close(o.proc)) }
+func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
 
 // LocalCalls gives the calls of this machine's kernel, for a worker: their files last as long as the
 // process.
@@ -401,7 +399,7 @@ func openLocal() (*local, error) {
 		unix.Close(fds) //nolint:errcheck // see above
 		return nil, fmt.Errorf("opening /proc/self/mountinfo: %w", err)
 	}
-	return &local{proc: fds, mounts: os.NewFile(uintptr(list), "mountinfo")}, nil
+	return &local{proc: fds, mounts: list}, nil
 }
 
 func (*local) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
@@ -525,7 +523,7 @@ func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
 	l.mu.Lock() // the kernel tells of a change once
 	defer l.mu.Unlock()
 	for range retries {
-		p := []unix.PollFd{{Fd: int32(l.mounts.Fd()), Events: unix.POLLPRI}}
+		p := []unix.PollFd{{Fd: int32(l.mounts), Events: unix.POLLPRI}}
 		if _, err := unix.Poll(p, 0); err == unix.EINTR {
 			continue
 		} else if err != nil {
@@ -539,8 +537,16 @@ func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
 			return text, l.number, nil
 		}
 		// Then it may have changed meanwhile.
-		if text, err = io.ReadAll(io.NewSectionReader(l.mounts, 0, math.MaxInt64)); err != nil {
-			return nil, 0, err
+		for part := make([]byte, 32<<10); ; {
+			n, err := unix.Pread(l.mounts, part, int64(len(text)))
+			if err == unix.EINTR {
+				continue
+			} else if err != nil {
+				return nil, 0, err
+			} else if n == 0 {
+				break
+			}
+			text = append(text, part[:n]...)
 		}
 	}
 	return nil, 0, unix.EAGAIN
