@@ -93,7 +93,8 @@ func (r *modelRun) edited(c string) string {
 func (r *modelRun) big() {
 	dir := r.x.ws + "/" + treePath
 	if r.m.at(treePath) == "-" {
-		r.m.born, r.m.tree = len(r.m.ops), r.m.tree+1
+		r.m.trees++
+		r.m.born, r.m.tree = len(r.m.ops), r.m.trees
 	}
 	must(r.t, errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)))
 	r.m.set(treePath, treeContent)

@@ -21,6 +21,7 @@ type model struct {
 	trash []*modelEntry
 	born  int // how many operations there were before the tree that is there was made
 	tree  int // which tree that is
+	trees int // how many there were
 }
 
 const (
@@ -324,12 +325,13 @@ func threeWay(base, ours, theirs string) (string, bool) {
 	return out.String(), true
 }
 
-// parked is the entry that a restore brings the tree back from, nil when there is none: that of the operation that it takes back, else the newest.
+// parked is the entry that a restore brings the tree back from, nil when there is none: that of the oldest operation that it takes back, else the newest.
 func (m *model) parked(r *modelRestore) (found *modelEntry) {
 	for _, e := range m.trash {
-		if found == nil || !slices.Contains(r.of, found.of) || slices.Contains(r.of, e.of) {
-			found = e
+		if e.of.n == r.since[treePath] {
+			return e
 		}
+		found = e
 	}
 	return found
 }

@@ -553,7 +553,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	if to == nil || to.Want.Kind == checkpoint.Absent {
 		return moves, none, nil
 	}
-	was, err := r.inTrash(ctx, item.To)
+	was, err := r.inTrash(ctx, to)
 	switch {
 	case err != nil:
 		return nil, none, err
@@ -621,7 +621,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		return &Move{Path: item.Path,
 			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
 	}
-	found, err := r.inTrash(ctx, item.Path)
+	found, err := r.inTrash(ctx, item)
 	if err != nil {
 		return nil, none, err
 	}
@@ -644,18 +644,18 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	return nil, none, Refuse(NotStored, item.Path, why)
 }
 
-// inTrash finds the entry of the trash that a restore brings back to name; nil: there is none.
-func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.Trashed, err error) {
-	entries, err := r.c.entriesAt(ctx, r.db, name, false)
+// inTrash finds the entry of the trash that a restore brings back to item's path: that of the oldest operation that it takes back, else the newest of
+// the principal, since it came back meanwhile and went again. nil: there is none.
+func (r *restore) inTrash(ctx context.Context, item *checkpoint.Item) (found *checkpoint.Trashed, err error) {
+	entries, err := r.c.entriesAt(ctx, r.db, item.Path, false)
 	for i := range entries {
 		t := &entries[i]
 		switch {
 		case strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(r.c.now()):
-		// The last of them is the oldest: what was there first.
-		case slices.Contains(r.plan.Undoes, t.Checkpoint):
-			found = t
+		case len(item.Own) > 0 && t.Checkpoint == item.Own[0]:
+			return t, err
 		case found == nil && t.Principal == r.d.c.Principal:
-			found = t // it came back meanwhile, and went again by a redo
+			found = t
 		}
 	}
 	return found, err
