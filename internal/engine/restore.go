@@ -604,7 +604,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		}
 		if r.o.OnConflict != OnConflictForce {
 			is, err := r.isMoved(ctx, item, item.Head,
-				append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+				append([]checkpoint.ID{item.HeadID}, item.Own...)...)
 			if err == nil && !is && !item.HeadSettled {
 				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
@@ -633,7 +633,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	}
 	why = NotInTrash
 	if kind != guardfs.KindAbsent {
-		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
+		if back, err := r.isMoved(ctx, item, item.Want, item.Own...); err != nil || back {
 			return nil, none, err
 		}
 		why = NoneInTrash
