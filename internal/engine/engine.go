@@ -817,15 +817,15 @@ func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Cla
 	if h.Root.Calls == nil {
 		protect = slices.Concat([]string{h.DataDir}, h.Protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles())
 	}
+	var names []string
 	for _, p := range protect {
-		if p == "" {
-			continue
+		if p != "" { // a process that can replace a link among its names decides what the next start reads
+			names = append(names, guardfs.Names(p)...)
 		}
-		// A process that can replace a link among these names decides what the next start reads.
-		for _, name := range guardfs.Names(p) {
-			o.Protected = append(o.Protected,
-				policy.Protected{Path: name, Why: "our own data, configuration or program"})
-		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) { // each is looked at again and again
+		o.Protected = append(o.Protected, policy.Protected{Path: name, Why: "our own data, configuration or program"})
 	}
 	p, err := policy.New(o)
 	if err != nil {
