@@ -17,7 +17,11 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/mcp"
 )
+
+// mcpPath is the address of MCP.
+const mcpPath = "/mcp"
 
 // caller is the sender of a request, with its rights.
 type caller struct {
@@ -25,7 +29,7 @@ type caller struct {
 	calls, operates bool
 	scope           *dialect.Scope
 	tier            approval.Tier
-	byUser          bool
+	byUser, elicits bool
 	secret          string // of its token; "" for our own user on a socket
 	program         string // as it names itself
 	headers         map[string]string
@@ -51,6 +55,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.health(w)
 	case r.URL.Path == "/rpc" && hasMethod(w, r, http.MethodPost):
 		s.withCaller(w, r, p, s.rpc)
+	case r.URL.Path == mcpPath && s.o.MCP != nil:
+		s.withCaller(w, r, p, s.mcp)
 	case r.URL.Path == "/metrics" && s.o.Metrics != nil && hasMethod(w, r, http.MethodGet):
 		s.withCaller(w, r, p, operators(s.metrics))
 	case handler != nil:
@@ -61,7 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			handler(c.principal, w, r.WithContext(ctx))
 		}))
 	case !slices.Contains([]string{"/healthz", "/rpc", "/metrics"}, r.URL.Path):
-		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests go to /rpc")
+		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests of JSON-RPC go to /rpc, and of MCP to "+mcpPath)
 	}
 }
 
@@ -147,7 +153,7 @@ func policyHeaders(all http.Header) map[string]string {
 func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 && p.socket && p.ours {
-		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true}, nil
+		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true, elicits: true}, nil
 	}
 	if len(header) != 1 || s.o.Tokens == nil {
 		return nil, serve.ErrUnknownToken
@@ -162,7 +168,7 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	}
 	c := &caller{
 		principal: t.Principal, calls: !t.Operator, operates: t.Operator, tier: approval.Tier(t.Tier),
-		byUser: t.ByUser, secret: secret,
+		byUser: t.ByUser, elicits: t.Elicit, secret: secret,
 	}
 	if t.Scope != nil {
 		c.scope = &dialect.Scope{Readable: t.Scope.Readable, Writable: t.Scope.Writable}
@@ -204,46 +210,87 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
 
 // rpc answers the requests of one body.
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := parameters["charset"]
-	if err != nil || kind != "application/json" || r.Header.Get("Content-Encoding") != "" ||
-		charset != "" && !strings.EqualFold(charset, "utf-8") {
-		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
-			"the Content-Type has to be application/json, in UTF-8 and not compressed")
+	body, done, ok := s.body(w, r, c)
+	if !ok {
 		return
 	}
-	size := r.ContentLength
-	if size > maxBody {
-		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
-		return
-	}
-	if size < 0 {
-		size = maxBody // it does not say
-	}
-	size = max(size, minBytes)
-	bytes := s.load.of(c.principal).bytes
-	if !bytes.TryAcquire(size) {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, codeBusy,
-			"you have too much under way; wait for some of it to end")
-		return
-	}
-	defer bytes.Release(size)
-	body, err := readBody(w, r)
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
-		return
-	}
-	if err != nil {
-		refuse(w, http.StatusRequestTimeout, codeRequest, "the body did not come whole, or not in time")
-		return
-	}
+	defer done()
 	answer, status := s.answer(r.Context(), c, body)
 	if answer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	write(w, status, "application/json", answer)
+}
+
+// mcp answers a request of MCP. What it asks for may take long, so its end is the caller's going, or that of its token.
+func (s *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
+	var body []byte
+	done, ok := func() {}, false
+	switch {
+	case !c.calls:
+		refuse(w, http.StatusForbidden, codeDenied, noCalls)
+	case r.Method == http.MethodPost:
+		body, done, ok = s.body(w, r, c)
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
+		done, ok = s.take(w, c, minBytes)
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, codeRequest, "the method is POST, GET or DELETE here")
+	}
+	if !ok {
+		return
+	}
+	defer done()
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // that of the body; the answer may be a stream
+	by := &mcp.Caller{Elicit: c.elicits, Turn: s.load.of(c.principal).turn, Call: dialect.Call{Principal: c.principal, Tier: c.tier,
+		Scope: c.scope, ByUser: c.byUser, Headers: c.headers}}
+	s.o.MCP.Serve(w, r, body, by)
+}
+
+// take takes size bytes of what the caller may have under way, until done. Where it has too much it is refused.
+func (s *Server) take(w http.ResponseWriter, c *caller, size int64) (done func(), ok bool) {
+	bytes := s.load.of(c.principal).bytes
+	if !bytes.TryAcquire(size) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too much under way; wait for some of it to end")
+		return nil, false
+	}
+	return func() { bytes.Release(size) }, true
+}
+
+// body reads the body of a request, of which the caller has a share until done. One that can't be taken is refused.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, c *caller) (body []byte, done func(), ok bool) {
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := parameters["charset"]
+	if err != nil || kind != "application/json" || r.Header.Get("Content-Encoding") != "" ||
+		charset != "" && !strings.EqualFold(charset, "utf-8") {
+		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
+			"the Content-Type has to be application/json, in UTF-8 and not compressed")
+		return nil, nil, false
+	}
+	size := r.ContentLength
+	if size > maxBody {
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
+		return nil, nil, false
+	}
+	if size < 0 {
+		size = maxBody // it does not say
+	}
+	if done, ok = s.take(w, c, max(size, minBytes)); !ok {
+		return nil, nil, false
+	}
+	body, err = readBody(w, r)
+	if err == nil {
+		return body, done, true
+	}
+	done()
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
+	} else {
+		refuse(w, http.StatusRequestTimeout, codeRequest, "the body did not come whole, or not in time")
+	}
+	return nil, nil, false
 }
 
 // readBody reads it whole, or as much as came in time.
