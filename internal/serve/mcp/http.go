@@ -57,8 +57,13 @@ func NewHTTP(d dialect.Dialect, o Options) (*HTTP, error) {
 		end()
 		return nil, err
 	}
+	return s.overHTTP(srv, end), nil
+}
+
+// overHTTP serves what srv has until end.
+func (s *server) overHTTP(srv *sdk.Server, end context.CancelFunc) *HTTP {
 	h := &HTTP{server: s, end: end}
-	h.stopping, h.stop = context.WithCancel(done)
+	h.stopping, h.stop = context.WithCancel(s.done)
 	// The token of a request is checked by then; so the SDK gets it with each message.
 	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		by := ctx.Value(callerContext{}).(*Caller)
@@ -70,7 +75,7 @@ func NewHTTP(d dialect.Dialect, o Options) (*HTTP, error) {
 		MaxRequestBodyBytes: noLimit, EventStore: &events{of: map[string]*kept{}}}))
 	h.stateless = known(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{DisableLocalhostProtection: true,
 		MaxRequestBodyBytes: noLimit, Stateless: true, PropagateRequestCancellation: true}))
-	return h, nil
+	return h
 }
 
 type callerContext struct{}
@@ -168,6 +173,7 @@ func look(body []byte) (m posted, _ error) {
 	switch {
 	case m.method == "":
 	case id != nil && (bytes.IndexByte([]byte(`"-0123456789`), id[0]) < 0 || rounded(id)):
+		m.id = id
 		return no(jsonrpc.CodeInvalidRequest, "the id is a string, or a whole number of at most 2^53")
 	case strings.Contains(m.method, "."):
 		m.id = id
@@ -244,6 +250,10 @@ type sessions struct {
 	mu    sync.Mutex
 	all   map[sessionKey]*session
 	count map[string]int // by principal
+}
+
+func newSessions(end func(principal, name string)) *sessions {
+	return &sessions{end: end, all: map[sessionKey]*session{}, count: map[string]int{}}
 }
 
 type sessionKey struct{ principal, name string }

@@ -92,7 +92,7 @@ type server struct {
 	listed   atomic.Pointer[listed]
 	held     held
 	grants   approval.Grants
-	sessions sessions
+	sessions *sessions
 	local    *Caller         // of all requests; nil: each has its own
 	done     context.Context // ends with the server: calls that outlive their request end with it
 }
@@ -167,8 +167,8 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &server{dialect: d, o: o, done: done, sessions: sessions{all: map[sessionKey]*session{}, count: map[string]int{}}}
-	s.sessions.end = s.endSession
+	s := &server{dialect: d, o: o, done: done}
+	s.sessions = newSessions(s.endSession)
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
 		GetSessionID: func() string { return "m-" + rand.Text() },
