@@ -16,6 +16,7 @@ import (
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
+	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/jsonrpc"
 	"moltisfs/internal/serve/mcp"
 )
@@ -97,7 +98,12 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	var theirs *issuer.Issuer
+	if c := d.now.cfg.Tools.FS.HTTP; c.Issuer != "" {
+		theirs = issuer.New(issuer.Options{Issuer: c.Issuer, Audience: c.Audience, Claim: c.Claim}, http.DefaultTransport)
+	}
 	server := jsonrpc.New(d, jsonrpc.Options{
+		Issuer: theirs,
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: run, MCP: overMCP,
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),

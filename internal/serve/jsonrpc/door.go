@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/mcp"
 )
 
@@ -31,8 +33,9 @@ type caller struct {
 	scope           *dialect.Scope
 	tier            approval.Tier
 	byUser, elicits bool
-	secret          string // of its token; "" for our own user on a socket
-	program         string // as it names itself
+	secret          string    // of its token; "" for our own user on a socket
+	until           time.Time // an issuer's token ends; zero: it is one of ours
+	program         string    // as it names itself
 	headers         map[string]string
 }
 
@@ -52,6 +55,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
 	case !s.originOK(r):
 		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
+	case s.o.Issuer != nil && s.o.Issuer.Describes(r.URL.Path):
+		if hasMethod(w, r, http.MethodGet) {
+			write(w, http.StatusOK, "application/json", s.o.Issuer.Describe())
+		}
 	case r.URL.Path == "/healthz" && hasMethod(w, r, http.MethodGet):
 		s.health(w)
 	case r.URL.Path == "/rpc" && hasMethod(w, r, http.MethodPost):
@@ -118,12 +125,15 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		s.challenge(w, r, err)
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
+	case errors.Is(err, issuer.ErrScope):
+		s.challenge(w, r, err)
+		refuse(w, http.StatusForbidden, codeAuth, err.Error())
 	case err != nil:
-		s.o.Logger.Error("nobody is let in", "err", err)
+		s.o.Logger.Error("a token can't be checked", "err", err)
 		refuse(w, http.StatusServiceUnavailable, codeInternal,
-			"the tokens can't be read; the server's log says why")
+			"the token can't be checked now; the server's log says why")
 	case !connectionOf(r).belongs(c.principal):
 		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
 	default:
@@ -136,6 +146,18 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
 		next(w, r.WithContext(ctx), c)
 	}
+}
+
+// challenge says which token is wanted, and where a client gets one.
+func (s *Server) challenge(w http.ResponseWriter, r *http.Request, failed error) {
+	say := "Bearer"
+	if s.o.Issuer != nil {
+		if r.Header.Get("Authorization") == "" {
+			failed = nil
+		}
+		say = s.o.Issuer.Challenge(failed)
+	}
+	w.Header().Set("WWW-Authenticate", say)
 }
 
 // policyHeaders gives the headers that the policy chain sees: X-MCP-*, without that prefix, in lower case. Of one
@@ -151,7 +173,8 @@ func policyHeaders(all http.Header) map[string]string {
 	return out
 }
 
-// authenticate finds out whose request it is. The error is serve.ErrUnknownToken, or that of the store.
+// authenticate finds out whose request it is. The error is serve.ErrUnknownToken, issuer.ErrScope, or the reason why a token can't
+// be checked.
 func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 && p.socket && p.ours {
@@ -163,6 +186,9 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	scheme, secret, _ := strings.Cut(header[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return nil, serve.ErrUnknownToken
+	}
+	if s.o.Issuer != nil && strings.Count(secret, ".") == 2 { // none of ours
+		return s.ofIssuer(r.Context(), secret)
 	}
 	t, err := s.o.Tokens.Check(secret, time.Now())
 	if err != nil {
@@ -178,10 +204,38 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	return c, nil
 }
 
+// ofIssuer is the caller with a token of the issuer.
+func (s *Server) ofIssuer(ctx context.Context, token string) (*caller, error) {
+	g, err := s.o.Issuer.Check(ctx, token)
+	if errors.Is(err, issuer.ErrInvalid) {
+		return nil, serve.ErrUnknownToken
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{principal: g.Principal, calls: true, elicits: g.May(issuer.Elicit), secret: token, until: g.Expires}
+	if !g.May(issuer.Write) {
+		c.scope = &dialect.Scope{Readable: everywhere}
+	}
+	return c, nil
+}
+
+// everywhere is the roots of all trees.
+var everywhere = func() []string {
+	if runtime.GOOS != "windows" {
+		return []string{"/"}
+	}
+	var drives []string
+	for letter := 'A'; letter <= 'Z'; letter++ {
+		drives = append(drives, string(letter)+`:\`)
+	}
+	return drives
+}()
+
 // holds reports whether the caller would still be let in.
 func (s *Server) holds(c *caller) bool {
-	if c.secret == "" {
-		return true
+	if c.secret == "" || !c.until.IsZero() {
+		return c.secret == "" || time.Now().Before(c.until)
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
 	return err == nil

@@ -48,14 +48,16 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/mcp"
 )
 
 // Options says how to serve. Without Tokens nobody but the sockets' own user gets in.
 type Options struct {
 	Tokens *serve.TokenStore
-	Local  string // the principal of our own user on a Unix socket, without a token; "local" when empty
-	Run    string // the session of calls that name none; "" leaves that to the dialect
+	Issuer *issuer.Issuer // whose tokens are taken too; nil: nobody's
+	Local  string         // the principal of our own user on a Unix socket, without a token; "local" when empty
+	Run    string         // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
 	// Operator are methods, and Handlers are paths, that only operators reach: those with an
