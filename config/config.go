@@ -27,6 +27,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -43,6 +44,19 @@ func (c Config) Hash(beside ...string) string {
 	all, _ := json.Marshal([]any{c, beside}) // strings, numbers and lists of them: it can't fail
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:])
+}
+
+// Lines are the programs, and the webhooks, with the words behind them.
+func (h *Hooks) Lines() []string {
+	return slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist, h.OnQuestion, h.Webhooks)
+}
+
+// DenyAt says where entry i of DenyPaths stands, as "moltis.toml:12"; "" where that is not known.
+func (f *FS) DenyAt(i int) string {
+	if i < 0 || i >= len(f.denyAt) {
+		return ""
+	}
+	return f.denyAt[i]
 }
 
 // Tools is the section [tools]. It holds sections only.
@@ -100,6 +114,7 @@ type FS struct {
 	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
 	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
 	HTTP       HTTP       `toml:"http" doc:"Whose access tokens moltis-fs serve takes beside its own; docs/http.md says more."`
+	denyAt     []string   // where each entry of DenyPaths stands
 }
 
 // Audit is [tools.fs.audit].
@@ -130,6 +145,8 @@ type Hooks struct {
 	BeforeToolCall    []string `toml:"before_tool_call" check:"programs" doc:"Programs that see each call before it runs, and may change its arguments or block it. Each is an absolute path and its arguments. The call is JSON on standard input; exit 0 lets it go on, exit 1 blocks it with standard error as the reason."`
 	AfterToolCall     []string `toml:"after_tool_call" check:"programs" doc:"Programs that see how each call ended."`
 	ToolResultPersist []string `toml:"tool_result_persist" check:"programs" doc:"Programs that see each answer before it is given, and may change or withhold it."`
+	OnQuestion        []string `toml:"on_question" check:"programs" doc:"Programs that hear of each change that waits for approval in the queue: JSON on standard input, without the diff."`
+	Webhooks          []string `toml:"webhooks" check:"webhooks" doc:"The same by HTTP POST, signed as of standardwebhooks.com: each is an https:// URL and, behind a blank, the absolute path of a file with the secret."`
 	Timeout           Duration `toml:"timeout" doc:"How long one hook may take."`
 	OnError           string   `toml:"on_error" enum:"deny|allow" doc:"When a hook fails or is too slow: \"deny\" the call, or \"allow\" it as if the hook were not there."`
 }

@@ -62,6 +62,10 @@ func (in *invocation) findConfig(given string) string {
 // loadConfig reads the configuration that holds where file is given. Without any it gives the defaults, with
 // checkpoints on.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
+	if in.remote != nil {
+		cfg, from = in.remote.config()
+		return cfg, from, nil
+	}
 	if cfg, from, err = in.readConfig(file); err == nil {
 		err = in.overridePolicies(&cfg)
 	}
@@ -196,7 +200,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		Identities: identities,
 		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
 		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
-		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: in.logger(slog.LevelWarn),
 	}
 	change(&cfg, &o)
 	if in.option("sandbox") != "" {
@@ -681,7 +685,7 @@ func liesIn(dir, path string) bool {
 
 // hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
 func hookFiles(h config.Hooks) (files []string) {
-	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
+	for _, line := range h.Lines() {
 		for _, word := range strings.Fields(line) {
 			if filepath.IsAbs(word) {
 				files = append(files, word)

@@ -46,7 +46,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	if o.Identities, err = in.identities(); err != nil {
 		return "", o, err
 	}
-	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Logger = in.logger(slog.LevelWarn)
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
 		return alive == nil || alive(tag)
@@ -226,7 +226,7 @@ func (in *invocation) recorded(do func() error) error {
 		}
 	}
 	d := engine.OperatorAction{Name: name, Principal: in.option("principal"), Session: in.option("session"),
-		What: strings.Join(append(given, in.args...), " ")}
+		What: strings.Join(append(given, in.args...), " "), Client: in.client()}
 	if id, err := checkpoint.ParseID(in.arg(0)); err == nil {
 		d.Checkpoint = string(id)
 	}

@@ -40,7 +40,7 @@ What may be written may be read. Without either, all that the configuration allo
 
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
-				options: options("principal data-dir",
+				options: options("principal json data-dir",
 					opt("user", "", "for a person, not an agent: the trash stays for a week"),
 					opt("operator", "", "for an operator, who answers approvals and makes no calls"),
 					opt("expires", "TIME", "how long it is valid, as 12h or 30d, or never (default: 90d)"),
@@ -87,7 +87,7 @@ func unusableTokens(err error) error {
 func (in *invocation) takeDataDir() error {
 	dir, err := in.dataDir()
 	if err == nil {
-		err = datadir.Take(dir, slog.New(slog.NewTextHandler(in.err, nil)))
+		err = datadir.Take(dir, in.logger(slog.LevelInfo))
 	}
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return misuse(d.Hint(), "%v", d)
@@ -146,6 +146,12 @@ func createToken(_ context.Context, in *invocation) error {
 	})
 	if err != nil {
 		return err
+	}
+	if in.given("json") {
+		return in.answer(struct {
+			tokenRow
+			Secret string `json:"secret"` // shown this once
+		}{tokenRowOf(t), secret}, "")
 	}
 	fmt.Fprintf(in.err, "%s: token %s of %s, %s\nhint: it is shown this once; send it as "+
 		"\"Authorization: Bearer …\", and take it away with %s token revoke %s\n",
@@ -217,7 +223,11 @@ func listTokens(_ context.Context, in *invocation) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, t := range all {
 		rows = append(rows, tokenRowOf(t))
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), tokenMay(t))
+		used := "never used"
+		if !t.LastUsed.IsZero() {
+			used = "used " + ageText(time.Since(t.LastUsed))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), used, tokenMay(t))
 	}
 	w.Flush()
 	return in.answer(map[string]any{"tokens": rows}, "%s", b.String())

@@ -86,7 +86,7 @@ func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
 		lines []string
 	}{
 		{"before_tool_call", cfg.BeforeToolCall}, {"after_tool_call", cfg.AfterToolCall},
-		{"tool_result_persist", cfg.ToolResultPersist},
+		{"tool_result_persist", cfg.ToolResultPersist}, {"on_question", cfg.OnQuestion},
 	} {
 		for i, line := range list.lines {
 			c, err := hook.ParseCommand(line)
@@ -121,24 +121,24 @@ func RuleOf(cfg config.FS, root, path string, change bool) (string, error) {
 	if denied == nil {
 		return "", nil
 	}
-	if text := patternOf(cfg, denied); text != "" {
+	if text, _ := patternOf(&cfg, denied); text != "" {
 		return denied.Rule + " " + strconv.Quote(text), nil
 	}
 	return denied.Rule, nil
 }
 
-// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself; "" where none does.
-func patternOf(cfg config.FS, denied *policy.Denied) string {
+// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself, and where it stands; "" where none does.
+func patternOf(cfg *config.FS, denied *policy.Denied) (pattern, at string) {
 	if denied.Rule != "deny_paths" {
-		return ""
+		return "", ""
 	}
-	for _, rule := range cfg.DenyPaths {
+	for i, rule := range cfg.DenyPaths {
 		one, err := policy.New(policy.Options{Deny: []string{rule}, Canonical: guardfs.Canonical})
 		if err == nil && one.Judge(guardfs.Object{Spelled: denied.Path, True: guardfs.Canonical(denied.Path)}, guardfs.Read) != nil {
-			return rule
+			return rule, cfg.DenyAt(i)
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside

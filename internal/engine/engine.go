@@ -254,7 +254,8 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	if cause != nil {
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
-			r.Rule, r.RuleText, r.Decision = denied.Rule, patternOf(e.cfg, denied), "denied"
+			r.Rule, r.Decision = denied.Rule, "denied"
+			r.RuleText, r.RuleAt = patternOf(&e.cfg, denied)
 		} else if Pseudo.In(cause) {
 			r.Rule, r.Decision = "pseudo", "denied"
 		} else if ChainFailed.In(cause) {
@@ -842,12 +843,12 @@ func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, e
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
-// programsOf are the files that the commands of the configuration are made of. A process that can write them
+// programsOf are the files that the commands of the configuration are made of, and the secrets of webhooks. A process that can write them
 // decides the answers of a hook.
 func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
-	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
+	for _, line := range cfg.Lines() {
 		for i, word := range strings.Fields(line) {
-			if kind, _ := kindOf(free, word); i == 0 ||
+			if kind, _ := kindOf(free, word); i == 0 && !strings.Contains(word, "://") ||
 				strings.HasPrefix(word, "/") && kind == guardfs.KindFile {
 				out = append(out, word)
 			}
@@ -1125,6 +1126,7 @@ type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
 	What               string // which: options, as they were given
+	Client             string // the program, or the operator who sent it from afar
 	Checkpoint         string
 }
 
@@ -1149,7 +1151,7 @@ func (d OperatorAction) on(log *audit.Log, do func() error, refused func(error) 
 	start := time.Now()
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
-		Pattern: d.What, Checkpoint: d.Checkpoint, Decision: "allowed"}
+		Pattern: d.What, Client: d.Client, Checkpoint: d.Checkpoint, Decision: "allowed"}
 	if err := log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}

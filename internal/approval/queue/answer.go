@@ -255,6 +255,12 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if len(q.New) > 0 {
 		out["new"] = mapped(q.New, shown)
 	}
+	if q.Client != "" {
+		out["client"] = shown(q.Client)
+	}
+	if len(q.Code) > 0 {
+		out["code"] = mapped(q.Code, shown)
+	}
 	if len(q.Warnings) > 0 {
 		out["warnings"] = mapped(q.Warnings, shown)
 	}

@@ -7,6 +7,7 @@
 //	               session.create{}  session.end{session_id}
 //	               session.events{session_id, cursor, limit, wait_ms}
 //	GET  /healthz  whether it serves
+//	GET  /readyz   whether calls can be carried out
 //	GET  /metrics  for Prometheus; operators only
 //
 // invoke and js.run answer {"success": true, "data": …}, or {"success": false, "error": …} with the
@@ -41,6 +42,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -68,7 +70,10 @@ type Options struct {
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
 	Metrics  *hook.Metrics // nil: there are none
 	MCP      *mcp.HTTP     // answers /mcp; nil: there is no MCP
-	Logger   *slog.Logger
+	// Ready names what can't answer, so that calls would be refused, and Gauges gives more metrics. Both may be nil.
+	Ready  func(context.Context) []string
+	Gauges func(context.Context) []byte
+	Logger *slog.Logger
 }
 
 // The bounds.
@@ -100,6 +105,7 @@ type Server struct {
 	bodyTime    time.Duration // that a body may take
 
 	mu      sync.Mutex
+	refused atomic.Int64 // requests without a valid token
 	running map[*visit]bool
 	visits  sync.WaitGroup // those that run
 }
