@@ -79,7 +79,7 @@ type FS struct {
 	BinaryPolicy        string   `toml:"binary_policy" enum:"reject|base64" doc:"What Read gives of a binary file: \"reject\" its size only, \"base64\" the bytes too."`
 	LineNumbers         string   `toml:"line_numbers" enum:"auto|arrow|tab|compact" doc:"How Read sets line numbers off: \"arrow\" as Claude Code did, \"tab\" as it does now, \"compact\" with a colon; \"auto\" is tab for Claude Code, arrow for others."`
 
-	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 8 KB and 512 KB, instead of 256 KB or what fits the client."`
+	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 5 KB and 512 KB, instead of 256 KB or what fits the client."`
 
 	CreateParents bool `toml:"create_parents" doc:"Let Write and Edit make missing parent directories, whether or not the call asks for it."`
 

@@ -78,7 +78,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	"moltisfs/readers"
 )
 
 // Suite is the tools over one policy, one audit record and one checkpoint
@@ -89,6 +88,7 @@ type Suite struct {
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
 	page   dialect.Page // the size of an answer
+	client dialect.Page // the same for a client that may show no more: the whole text has to fit. Zero: any does
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -259,15 +259,16 @@ func Over(e *engine.Engine) *Suite {
 	return s
 }
 
+// notes is how many bytes of a client's page are left for what is said of a text.
+const notes = 400
+
 // fitted is the suite as it answers a caller with such a page.
 func (s *Suite) fitted(p dialect.Page) *Suite {
-	f := *s
-	tokens := s.cfg.ContextWindowTokens
-	window := int(readers.WindowBytes(tokens))
-	if p.Bytes <= 0 || tokens > 0 && !p.Hard {
-		p.Bytes = window
+	f, client := *s, p.Bytes > 0
+	if p = s.engine.Page(p); client {
+		f.client = p
+		p.Bytes -= notes
 	}
-	p.Bytes = min(p.Bytes, window)
 	if s.cfg.LineNumbers == "auto" {
 		f.cfg.LineNumbers = cmp.Or(p.Numbers, "arrow")
 	}
@@ -418,11 +419,11 @@ func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 			if n, ok := out.(interface{ noted() *string }); ok {
 				*n.noted() = joined(g.note, *n.noted())
 			}
-			return answer{out}, err
+			return answer{Payload: out}, err
 		},
 		Refuse: func(_ context.Context, c *engine.Call, g given, no *engine.Refusal) (answer, string) {
 			r := s.refuse(c, tool.Name, g.args, no)
-			return answer{r}, r.Reason
+			return answer{Payload: r}, r.Reason
 		},
 	})
 	if err != nil {
@@ -669,7 +670,11 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 	if err != nil {
 		return nil, err
 	}
-	return answer{p}, nil
+	a := answer{Payload: p}
+	if c.Page.Bytes > 0 {
+		a.page = s.engine.Page(c.Page)
+	}
+	return a, nil
 }
 
 type served struct{ *Suite }
