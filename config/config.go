@@ -70,6 +70,7 @@ type FS struct {
 	ProtectExec         string   `toml:"protect_exec" enum:"ask|refuse|allow" doc:"Changing what runs code later or tells an agent what to do, such as .git, .bashrc, .mcp.json, CLAUDE.md and CI workflows: \"ask\" puts each change before somebody, with require_approval = false too; \"refuse\" takes none, \"allow\" sees nothing special in it."`
 	Unprotected         []string `toml:"unprotected" check:"globs" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
 	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
+	ToolPrefix          string   `toml:"tool_prefix" check:"prefix" sample:"files_" doc:"What the names of the tools begin with, for clients that do not keep the tools of a server apart from their own: files_ makes files_Read of Read, in hints too. [tools.policy], hooks and the audit log have the names without it."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of a file that the session has not read as it is now. In lines that were not shown, Edit still takes an exact old_string. Needs track_reads."`
 	RequireApproval     bool     `toml:"require_approval" doc:"Ask the operator, with the diff, before each change."`

@@ -731,7 +731,7 @@ func (p *CheckpointRestore) Text() string {
 	b.add(p.Warning != "", "%s\n", p.Warning)
 	b.add(p.Note != "", "[%s]\n", p.Note)
 	if p.UndoID != nil {
-		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
+		fmt.Fprintf(&b, "To undo this restore, restore %s\n", *p.UndoID)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

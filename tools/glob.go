@@ -294,7 +294,7 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 		if *sk == nil {
 			*sk = Skipped{}
 		}
-		(*sk)[unsaved] = SkippedReason{len(paths), "Read them, or Grep each as path: " +
+		(*sk)[unsaved] = SkippedReason{len(paths), "read them, or search each as path: " +
 			strings.Join(paths, ", ")}
 	}
 	return err

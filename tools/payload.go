@@ -105,7 +105,8 @@ func (*Replaced) payload() {}
 // answer is a payload on its way out, to a caller with a page.
 type answer struct {
 	Payload
-	page dialect.Page
+	page   dialect.Page
+	prefix string // of the names of the tools, for the caller
 }
 
 // Text is the payload's. One that is longer than the page ends with a whole line, and says how much it leaves out.
@@ -137,7 +138,16 @@ func (a answer) JSON(bytes bool) ([]byte, error) {
 	if _, ok := a.Payload.(withBlocks); err == nil && ok && !bytes {
 		body = withoutBytes(body)
 	}
-	return body, err
+	return a.named(body), err
+}
+
+// named names the tools of calls to make next as the caller knows them. No text can be mistaken for the key: within a string its quotes would be
+// escaped.
+func (a answer) named(body []byte) []byte {
+	if a.prefix == "" {
+		return body
+	}
+	return bytes.ReplaceAll(body, []byte(`{"tool":"`), []byte(`{"tool":"`+a.prefix))
 }
 
 // A withBlocks payload has images or other bytes, and its members are those of schema too.
@@ -289,13 +299,13 @@ func (a answer) Brief() ([]byte, error) {
 	}
 	short, left := b.brief()
 	if left == nil {
-		return answer{Payload: short}.JSON(false)
+		return answer{Payload: short, prefix: a.prefix}.JSON(false)
 	}
 	out, err := Encode(short)
 	if err != nil {
 		return nil, err
 	}
-	return withoutEmpty(withoutBytes(out), left)
+	return withoutEmpty(a.named(withoutBytes(out)), left)
 }
 
 // withoutEmpty takes empty members out of an encoded object, which are not its last, and names them

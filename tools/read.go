@@ -138,7 +138,7 @@ var readTool = define[ReadArgs](toolRow{
 		{Theirs: "page pagerange pagenumbers pagenumber", Ours: "pages"},
 		{Theirs: "shouldreadentirefile readentirefile entirefile readfull full whole linenumbers showlinenumbers " +
 			"withlinenumbers includelinenumbers numbered addlinenumbers", Says: "true false",
-			Hint: "Read shows the lines with numbers, from offset on, limit of them"},
+			Hint: "the lines are shown with numbers, from offset on, limit of them"},
 		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
