@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -61,6 +62,15 @@ func (c Config) problems() []*finding {
 				p := add(f.key, "needs track_reads = true, which is false", "add track_reads = true")
 				p.dependsOn = "tools.fs.track_reads"
 			}
+		case "tools.fs.http.issuer":
+			if fs.HTTP.Issuer != "" && fs.HTTP.Audience == "" {
+				add(f.key, "needs audience, which is not set: a token for another server would be taken", `add audience = "https://…/mcp"`).
+					dependsOn = "tools.fs.http.audience"
+			}
+		case "tools.fs.http.claim":
+			if fs.HTTP.Claim == "" {
+				add(f.key, "must not be empty", `write "sub", or another claim of the tokens`)
+			}
 		case "tools.fs.checkpoint.max_bytes":
 			if f.min <= cp.MaxBytes && cp.MaxBytes < cp.MaxFileBytes {
 				why := fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes)
@@ -104,6 +114,8 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 		}
 	case f.check == "root":
 		checkRoot(f.key, v.String(), add)
+	case f.check == "url" && v.String() != "":
+		checkURL(f.key, v.String(), add)
 	case f.check == "recipient" && v.String() != "":
 		if _, err := age.ParseRecipients(strings.NewReader(v.String())); err != nil {
 			add(f.key, "not an age recipient", `age-keygen prints one: it begins with "age1"`)
@@ -130,6 +142,19 @@ func (f *field) checkList(list []string, tiers map[string]string, add adder) {
 		checkCapabilities(f.key, list, tiers, add)
 	case "tools":
 		checkNames(f.key, list, add)
+	}
+}
+
+// checkURL takes the URL of a server, without a query. Others could read along, and answer in its place, where it is not https.
+func checkURL(key, text string, add adder) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		add(key, quote(text)+" is not the URL of a server", "write it as https://HOST/PATH")
+		return
+	}
+	here := slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
+	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
+		add(key, quote(text)+" is not https", "only a server on this machine can do without")
 	}
 }
 

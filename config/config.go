@@ -100,6 +100,7 @@ type FS struct {
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
 	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
 	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
+	HTTP       HTTP       `toml:"http" doc:"Whose access tokens moltis-fs serve takes beside its own; docs/http.md says more."`
 }
 
 // Audit is [tools.fs.audit].
@@ -115,6 +116,13 @@ const Memory = 2 << 30
 type Limits struct {
 	CallsPerSecond int `toml:"calls_per_second" min:"0" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
 	CallsAtOnce    int `toml:"calls_at_once" min:"0" doc:"Calls of one session that run, or wait for approval, at the same time."`
+}
+
+// HTTP is [tools.fs.http].
+type HTTP struct {
+	Issuer   string `toml:"issuer" check:"url" sample:"https://login.example.com" doc:"The URL of the issuer whose JWTs are taken. Its keys are fetched from there, by OpenID Connect Discovery. Needs audience."`
+	Audience string `toml:"audience" check:"url" sample:"https://files.example.com/mcp" doc:"The URL of /mcp as clients know it. The JWTs have to name it as their audience."`
+	Claim    string `toml:"claim" doc:"The claim that names the principal, which is that name behind \"jwt:\"."`
 }
 
 // Hooks is [tools.fs.hooks]. A program is an absolute path and its arguments, separated by blanks.
@@ -201,6 +209,7 @@ func Default() Config {
 				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
 				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
+			HTTP: HTTP{Claim: "sub"},
 		},
 		ACP: ACP{MissingRead: "error"},
 		JS:  JS{Time: Duration(5 * time.Minute), Memory: 512 << 20},

@@ -16,15 +16,18 @@ import (
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
+	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/jsonrpc"
+	"moltisfs/internal/serve/mcp"
 )
 
 func serveCommand() *command {
 	return &command{
 		name:   "serve",
 		serves: true,
-		short:  "serve the tools over JSON-RPC and HTTP",
-		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke, js.run,
+		short:  "serve the tools over HTTP: MCP and JSON-RPC",
+		long: `Answers MCP at /mcp (streamable HTTP, revisions 2024-11-05 to 2026-07-28) and JSON-RPC at
+/rpc: capabilities.list, capabilities.describe, capabilities.invoke, js.run,
 session.create, session.end and session.events. Calls without a session_id are of one session, which
 is this run of the server. GET /healthz says whether it serves.
 
@@ -89,8 +92,19 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
 			Principal: a.Principal, SessionKey: a.Session})
 	}
+	run := runName()
+	overMCP, err := mcp.NewHTTP(d, mcp.Options{Run: run, Version: readBuild().Version, Logger: logger,
+		Instructions: in.instructions(d.now.cfg, d.Definitions()), Changed: d.changed})
+	if err != nil {
+		return err
+	}
+	var theirs *issuer.Issuer
+	if c := d.now.cfg.Tools.FS.HTTP; c.Issuer != "" {
+		theirs = issuer.New(issuer.Options{Issuer: c.Issuer, Audience: c.Audience, Claim: c.Claim}, http.DefaultTransport)
+	}
 	server := jsonrpc.New(d, jsonrpc.Options{
-		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
+		Issuer: theirs,
+		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: run, MCP: overMCP,
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
@@ -128,11 +142,11 @@ func (in *invocation) listen(dataDir string) (all []net.Listener, err error) {
 			return all, err
 		}
 		all = append(all, l)
-		where := "http://" + l.Addr().String() + "/rpc"
+		where := "http://" + l.Addr().String()
 		if strings.HasPrefix(addr, "unix:") {
 			where = addr
 		}
-		fmt.Fprintf(in.err, "%s: serving on %s\n", program, where)
+		fmt.Fprintf(in.err, "%s: serving on %s (MCP at /mcp, JSON-RPC at /rpc)\n", program, where)
 	}
 	return all, nil
 }

@@ -46,6 +46,7 @@ what they asked for.`,
 					opt("expires", "TIME", "how long it is valid, as 12h or 30d, or never (default: 90d)"),
 					many("read", "DIR", "a directory that it may read"),
 					many("write", "DIR", "a directory that it may read and change"),
+					opt("elicit", "", "let its MCP client ask its own user for approvals, in place of an operator"),
 					opt("tier", "TIER", "how freely it may change things (default: as configured)",
 						"notify", "ask", "blocked"),
 				),
@@ -98,14 +99,14 @@ func createToken(_ context.Context, in *invocation) error {
 	switch {
 	case !in.given("principal"):
 		return misuse(seeHelp(in.command), "token create needs --principal NAME")
-	case in.given("operator") && in.count("user", "read", "write", "tier") > 0:
+	case in.given("operator") && in.count("user", "read", "write", "tier", "elicit") > 0:
 		return misuse("make another token for calls",
-			"an operator's token makes no calls: --operator goes without --user, --read, --write "+
-				"and --tier")
+			"an operator's token makes no calls: --operator goes without --user, --read, --write, "+
+				"--tier and --elicit")
 	}
 	t := serve.Token{
 		Principal: in.option("principal"), Tier: in.option("tier"), ByUser: in.given("user"),
-		Operator: in.given("operator"),
+		Elicit: in.given("elicit"), Operator: in.given("operator"),
 	}
 	if in.count("read", "write") > 0 {
 		t.Scope = &serve.Scope{Readable: []string{}, Writable: []string{}}
@@ -173,6 +174,9 @@ func tokenMay(t serve.Token) string {
 		words = append(words, "user")
 	default:
 		words = append(words, "agent")
+	}
+	if t.Elicit {
+		words = append(words, "its client asks for approvals")
 	}
 	if t.Tier != "" {
 		words = append(words, "tier "+t.Tier)

@@ -52,6 +52,7 @@ type Token struct {
 	// Tier is the least strict tier that its calls have, see approval.Tier; "" as configured.
 	Tier     string    `json:"tier,omitempty"`
 	ByUser   bool      `json:"by_user,omitempty"`  // a person's, not an agent's
+	Elicit   bool      `json:"elicit,omitempty"`   // its MCP client may ask its own user for approvals
 	Operator bool      `json:"operator,omitempty"` // answers approvals and makes no calls
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"` // zero: never

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +19,12 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/issuer"
+	"moltisfs/internal/serve/mcp"
 )
+
+// mcpPath is the address of MCP.
+const mcpPath = "/mcp"
 
 // caller is the sender of a request, with its rights.
 type caller struct {
@@ -25,9 +32,10 @@ type caller struct {
 	calls, operates bool
 	scope           *dialect.Scope
 	tier            approval.Tier
-	byUser          bool
-	secret          string // of its token; "" for our own user on a socket
-	program         string // as it names itself
+	byUser, elicits bool
+	secret          string    // of its token; "" for our own user on a socket
+	until           time.Time // an issuer's token ends; zero: it is one of ours
+	program         string    // as it names itself
 	headers         map[string]string
 }
 
@@ -47,10 +55,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
 	case !s.originOK(r):
 		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
+	case s.o.Issuer != nil && s.o.Issuer.Describes(r.URL.Path):
+		if hasMethod(w, r, http.MethodGet) {
+			write(w, http.StatusOK, "application/json", s.o.Issuer.Describe())
+		}
 	case r.URL.Path == "/healthz" && hasMethod(w, r, http.MethodGet):
 		s.health(w)
 	case r.URL.Path == "/rpc" && hasMethod(w, r, http.MethodPost):
 		s.withCaller(w, r, p, s.rpc)
+	case r.URL.Path == mcpPath && s.o.MCP != nil:
+		s.withCaller(w, r, p, s.mcp)
 	case r.URL.Path == "/metrics" && s.o.Metrics != nil && hasMethod(w, r, http.MethodGet):
 		s.withCaller(w, r, p, operators(s.metrics))
 	case handler != nil:
@@ -61,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			handler(c.principal, w, r.WithContext(ctx))
 		}))
 	case !slices.Contains([]string{"/healthz", "/rpc", "/metrics"}, r.URL.Path):
-		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests go to /rpc")
+		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests of JSON-RPC go to /rpc, and of MCP to "+mcpPath)
 	}
 }
 
@@ -93,9 +107,10 @@ func (s *Server) hostOK(r *http.Request) bool {
 	return addr.IsLoopback() || here != nil && addr.Unmap() == here.AddrPort().Addr().Unmap()
 }
 
+// originOK holds off web pages of others. A page of the Host that a request names is our own.
 func (s *Server) originOK(r *http.Request) bool {
 	for _, o := range r.Header.Values("Origin") {
-		if !slices.Contains(s.o.Origins, o) {
+		if u, err := url.Parse(o); !slices.Contains(s.o.Origins, o) && (err != nil || u.Host == "" || u.Host != r.Host) {
 			return false
 		}
 	}
@@ -110,12 +125,15 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		s.challenge(w, r, err)
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
+	case errors.Is(err, issuer.ErrScope):
+		s.challenge(w, r, err)
+		refuse(w, http.StatusForbidden, codeAuth, err.Error())
 	case err != nil:
-		s.o.Logger.Error("nobody is let in", "err", err)
+		s.o.Logger.Error("a token can't be checked", "err", err)
 		refuse(w, http.StatusServiceUnavailable, codeInternal,
-			"the tokens can't be read; the server's log says why")
+			"the token can't be checked now; the server's log says why")
 	case !connectionOf(r).belongs(c.principal):
 		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
 	default:
@@ -128,6 +146,18 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
 		next(w, r.WithContext(ctx), c)
 	}
+}
+
+// challenge says which token is wanted, and where a client gets one.
+func (s *Server) challenge(w http.ResponseWriter, r *http.Request, failed error) {
+	say := "Bearer"
+	if s.o.Issuer != nil {
+		if r.Header.Get("Authorization") == "" {
+			failed = nil
+		}
+		say = s.o.Issuer.Challenge(failed)
+	}
+	w.Header().Set("WWW-Authenticate", say)
 }
 
 // policyHeaders gives the headers that the policy chain sees: X-MCP-*, without that prefix, in lower case. Of one
@@ -143,11 +173,12 @@ func policyHeaders(all http.Header) map[string]string {
 	return out
 }
 
-// authenticate finds out whose request it is. The error is serve.ErrUnknownToken, or that of the store.
+// authenticate finds out whose request it is. The error is serve.ErrUnknownToken, issuer.ErrScope, or the reason why a token can't
+// be checked.
 func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 && p.socket && p.ours {
-		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true}, nil
+		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true, elicits: true}, nil
 	}
 	if len(header) != 1 || s.o.Tokens == nil {
 		return nil, serve.ErrUnknownToken
@@ -156,13 +187,16 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return nil, serve.ErrUnknownToken
 	}
+	if s.o.Issuer != nil && strings.Count(secret, ".") == 2 { // none of ours
+		return s.ofIssuer(r.Context(), secret)
+	}
 	t, err := s.o.Tokens.Check(secret, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	c := &caller{
 		principal: t.Principal, calls: !t.Operator, operates: t.Operator, tier: approval.Tier(t.Tier),
-		byUser: t.ByUser, secret: secret,
+		byUser: t.ByUser, elicits: t.Elicit, secret: secret,
 	}
 	if t.Scope != nil {
 		c.scope = &dialect.Scope{Readable: t.Scope.Readable, Writable: t.Scope.Writable}
@@ -170,10 +204,38 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	return c, nil
 }
 
+// ofIssuer is the caller with a token of the issuer.
+func (s *Server) ofIssuer(ctx context.Context, token string) (*caller, error) {
+	g, err := s.o.Issuer.Check(ctx, token)
+	if errors.Is(err, issuer.ErrInvalid) {
+		return nil, serve.ErrUnknownToken
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{principal: g.Principal, calls: true, elicits: g.May(issuer.Elicit), secret: token, until: g.Expires}
+	if !g.May(issuer.Write) {
+		c.scope = &dialect.Scope{Readable: everywhere}
+	}
+	return c, nil
+}
+
+// everywhere is the roots of all trees.
+var everywhere = func() []string {
+	if runtime.GOOS != "windows" {
+		return []string{"/"}
+	}
+	var drives []string
+	for letter := 'A'; letter <= 'Z'; letter++ {
+		drives = append(drives, string(letter)+`:\`)
+	}
+	return drives
+}()
+
 // holds reports whether the caller would still be let in.
 func (s *Server) holds(c *caller) bool {
-	if c.secret == "" {
-		return true
+	if c.secret == "" || !c.until.IsZero() {
+		return c.secret == "" || time.Now().Before(c.until)
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
 	return err == nil
@@ -204,46 +266,87 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
 
 // rpc answers the requests of one body.
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := parameters["charset"]
-	if err != nil || kind != "application/json" || r.Header.Get("Content-Encoding") != "" ||
-		charset != "" && !strings.EqualFold(charset, "utf-8") {
-		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
-			"the Content-Type has to be application/json, in UTF-8 and not compressed")
+	body, done, ok := s.body(w, r, c)
+	if !ok {
 		return
 	}
-	size := r.ContentLength
-	if size > maxBody {
-		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
-		return
-	}
-	if size < 0 {
-		size = maxBody // it does not say
-	}
-	size = max(size, minBytes)
-	bytes := s.load.of(c.principal).bytes
-	if !bytes.TryAcquire(size) {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, codeBusy,
-			"you have too much under way; wait for some of it to end")
-		return
-	}
-	defer bytes.Release(size)
-	body, err := readBody(w, r)
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
-		return
-	}
-	if err != nil {
-		refuse(w, http.StatusRequestTimeout, codeRequest, "the body did not come whole, or not in time")
-		return
-	}
+	defer done()
 	answer, status := s.answer(r.Context(), c, body)
 	if answer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	write(w, status, "application/json", answer)
+}
+
+// mcp answers a request of MCP. What it asks for may take long, so its end is the caller's going, or that of its token.
+func (s *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
+	var body []byte
+	done, ok := func() {}, false
+	switch {
+	case !c.calls:
+		refuse(w, http.StatusForbidden, codeDenied, noCalls)
+	case r.Method == http.MethodPost:
+		body, done, ok = s.body(w, r, c)
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
+		done, ok = s.take(w, c, minBytes)
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, codeRequest, "the method is POST, GET or DELETE here")
+	}
+	if !ok {
+		return
+	}
+	defer done()
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // that of the body; the answer may be a stream
+	by := &mcp.Caller{Elicit: c.elicits, Turn: s.load.of(c.principal).turn, Call: dialect.Call{Principal: c.principal, Tier: c.tier,
+		Scope: c.scope, ByUser: c.byUser, Headers: c.headers}}
+	s.o.MCP.Serve(w, r, body, by)
+}
+
+// take takes size bytes of what the caller may have under way, until done. Where it has too much it is refused.
+func (s *Server) take(w http.ResponseWriter, c *caller, size int64) (done func(), ok bool) {
+	bytes := s.load.of(c.principal).bytes
+	if !bytes.TryAcquire(size) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too much under way; wait for some of it to end")
+		return nil, false
+	}
+	return func() { bytes.Release(size) }, true
+}
+
+// body reads the body of a request, of which the caller has a share until done. One that can't be taken is refused.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, c *caller) (body []byte, done func(), ok bool) {
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := parameters["charset"]
+	if err != nil || kind != "application/json" || r.Header.Get("Content-Encoding") != "" ||
+		charset != "" && !strings.EqualFold(charset, "utf-8") {
+		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
+			"the Content-Type has to be application/json, in UTF-8 and not compressed")
+		return nil, nil, false
+	}
+	size := r.ContentLength
+	if size > maxBody {
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
+		return nil, nil, false
+	}
+	if size < 0 {
+		size = maxBody // it does not say
+	}
+	if done, ok = s.take(w, c, max(size, minBytes)); !ok {
+		return nil, nil, false
+	}
+	body, err = readBody(w, r)
+	if err == nil {
+		return body, done, true
+	}
+	done()
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
+	} else {
+		refuse(w, http.StatusRequestTimeout, codeRequest, "the body did not come whole, or not in time")
+	}
+	return nil, nil, false
 }
 
 // readBody reads it whole, or as much as came in time.

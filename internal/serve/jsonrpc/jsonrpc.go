@@ -48,13 +48,16 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/issuer"
+	"moltisfs/internal/serve/mcp"
 )
 
 // Options says how to serve. Without Tokens nobody but the sockets' own user gets in.
 type Options struct {
 	Tokens *serve.TokenStore
-	Local  string // the principal of our own user on a Unix socket, without a token; "local" when empty
-	Run    string // the session of calls that name none; "" leaves that to the dialect
+	Issuer *issuer.Issuer // whose tokens are taken too; nil: nobody's
+	Local  string         // the principal of our own user on a Unix socket, without a token; "local" when empty
+	Run    string         // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
 	// Operator are methods, and Handlers are paths, that only operators reach: those with an
@@ -64,6 +67,7 @@ type Options struct {
 	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
 	Metrics  *hook.Metrics // nil: there are none
+	MCP      *mcp.HTTP     // answers /mcp; nil: there is no MCP
 	Logger   *slog.Logger
 }
 
@@ -103,7 +107,7 @@ type Server struct {
 // visit is one request of a caller, which is ended with its token.
 type visit struct {
 	caller *caller
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 }
 
 // New makes a server of d.
@@ -142,6 +146,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		case <-tick.C:
 			s.endLapsed()
 			s.sessions.sweep(base, s.o.Logger)
+			s.o.MCP.Sweep()
 		case err = <-failed:
 			serving = false
 		case <-ctx.Done():
@@ -151,7 +156,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	s.mu.Lock()
 	s.stop()
 	s.mu.Unlock()
+	s.o.MCP.Stop() // its streams
 	s.shutdown(hs)
+	s.o.MCP.Close()
 	cancel() // a call that has not ended by now ends unchanged or complete
 	s.shutdown(hs)
 	err = errors.Join(err, hs.Close())
@@ -178,12 +185,12 @@ func (s *Server) enter(ctx context.Context, c *caller) (_ context.Context, leave
 	if s.stopping.Err() != nil {
 		return nil, nil, false
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	v := &visit{c, cancel}
 	s.running[v] = true
 	s.visits.Add(1)
 	return ctx, func() {
-		cancel()
+		cancel(nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.running, v)
@@ -203,7 +210,7 @@ func (s *Server) endLapsed() {
 			holds[v.caller.secret] = ok
 		}
 		if !ok {
-			v.cancel()
+			v.cancel(mcp.ErrNoRight)
 		}
 	}
 }
@@ -218,4 +225,12 @@ func (l *load) of(principal string) *part {
 	all, _ := l.all.LoadOrStore(principal,
 		&part{semaphore.NewWeighted(maxBytes), semaphore.NewWeighted(maxCalls)})
 	return all.(*part)
+}
+
+// turn waits until the principal may make one more call, and gives that back with done.
+func (p *part) turn(ctx context.Context) (done func(), err error) {
+	if err := p.calls.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { p.calls.Release(1) }, nil
 }

@@ -15,6 +15,9 @@ import (
 	"moltisfs/internal/dialect"
 )
 
+// noCalls tells operators why they make no calls.
+const noCalls = "an operator's token makes no calls; use another token for them"
+
 // catalog holds the tools that may be called, as list and describe tell of them.
 type catalog struct {
 	entries    []entry
@@ -109,7 +112,9 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	operators, theirs := s.o.Operator[r.method]
 	switch {
 	case ours && !c.calls:
-		return nil, wrong(codeDenied, "an operator's token makes no calls; use another token for them")
+		return nil, wrong(codeDenied, noCalls)
+	case r.method == "initialize" || r.method == "server/discover":
+		return nil, wrong(codeMethod, "this address is JSON-RPC's; MCP has another one: %s", mcpPath)
 	case ours:
 		result, err = m(s, ctx, asker{c, alone}, r.params)
 	case theirs && c.operates:
@@ -188,11 +193,11 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 	if p.Arguments == nil {
 		p.Arguments = json.RawMessage("{}")
 	}
-	calls := s.load.of(by.principal).calls
-	if err := calls.Acquire(ctx, 1); err != nil {
+	done, err := s.load.of(by.principal).turn(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer calls.Release(1)
+	defer done()
 	answer, err := s.dialect.Call(ctx, dialect.Call{
 		Principal: by.principal, Session: cmp.Or(p.SessionID, s.o.Run), Tool: s.catalog.tool(p.Capability),
 		Args: p.Arguments, Tier: by.tier, Scope: by.scope, ByUser: by.byUser,

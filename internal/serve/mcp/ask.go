@@ -316,7 +316,7 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
-		h.outcome <- s.run(own, c)
+		h.outcome <- s.run(own, s.caller(req.Extra), c)
 		s.held.calls.Range(func(handle, other any) bool {
 			if other == h {
 				s.held.calls.Delete(handle)

@@ -1,4 +1,5 @@
-// Package mcp serves a dialect over the Model Context Protocol to one client on a pair of streams.
+// Package mcp serves a dialect over the Model Context Protocol: [Serve] to one client on a pair of streams, and [HTTP] to many by
+// streamable HTTP.
 //
 // Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28
 // (without) are spoken side by side.
@@ -25,6 +26,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -85,43 +87,51 @@ type Options struct {
 }
 
 type server struct {
-	dialect dialect.Dialect
-	o       Options
-	listed  atomic.Pointer[listed]
-	held    held
-	grants  approval.Grants
-	used    sync.Map        // keys: the sessions of calls
-	done    context.Context // ends with Serve: calls that outlive their request end with it
-	heard   context.Context // ends with the input: the client can't answer any more
+	dialect  dialect.Dialect
+	o        Options
+	listed   atomic.Pointer[listed]
+	held     held
+	grants   approval.Grants
+	sessions *sessions
+	local    *Caller         // of all requests; nil: each has its own
+	done     context.Context // ends with the server: calls that outlive their request end with it
+}
+
+// A Caller is the sender of a request with its rights, as the host knows it.
+type Caller struct {
+	// Call has the caller's Principal, Scope, Tier, ByUser and Headers. The rest comes with each call.
+	Call dialect.Call
+	// Elicit asks the caller's client for approvals where it can show the question to its user.
+	Elicit bool
+	// Turn, when set, waits until the principal may make one more call.
+	Turn func(context.Context) (done func(), err error)
+
+	session string          // where the client tells of none; "" is Options.Run
+	heard   context.Context // ends when the client can't answer any more; nil: with the call
+	right   context.Context // ends with the right to make calls; nil: with the call
+	lapse   context.CancelFunc
+}
+
+// caller gives the sender of a request.
+func (s *server) caller(extra *sdk.RequestExtra) *Caller {
+	if s.local != nil {
+		return s.local
+	}
+	return extra.TokenInfo.Extra[callerKey].(*Caller) // HTTP.Serve has put it there
 }
 
 // Serve answers the messages from in until in ends or nobody takes the answers any more, which is no
 // error, or ctx is done. It closes neither stream; a read from in may be left behind.
 func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, o Options) error {
-	if o.Structured == "" {
-		o.Structured = StructuredAuto
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	done, stop := context.WithCancel(ctx)
 	defer stop()
 	heard, deaf := context.WithCancel(done)
 	defer deaf()
-	s := &server{dialect: d, o: o, done: done, heard: heard}
-	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: o.Instructions,
-		Capabilities: &sdk.ServerCapabilities{
-			Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
-	})
-	if err := s.list(srv); err != nil {
-		return fmt.Errorf("listing the tools: %w", err)
+	s, srv, err := newServer(done, d, o)
+	if err != nil {
+		return err
 	}
-	go s.listAnew(srv)
-	srv.AddReceivingMiddleware(s.receive)
-	srv.AddSendingMiddleware(send)
-
+	s.local = &Caller{Call: dialect.Call{Principal: o.Principal}, Elicit: o.Elicit, session: o.Session, heard: heard}
 	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf}, nil)
 	if err != nil {
 		return fmt.Errorf("starting the server: %w", err)
@@ -139,7 +149,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		hangUp()
 		s.held.group.Wait()
 	}
-	s.endSessions(context.WithoutCancel(ctx))
+	s.endOwn(cmp.Or(o.Session, o.Run))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -149,19 +159,49 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	return fmt.Errorf("serving: %w", err)
 }
 
-// endSessions ends our own session, and those that calls have named.
-func (s *server) endSessions(ctx context.Context) {
+// newServer makes a server until done, and the SDK's server on which it stands.
+func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sdk.Server, error) {
+	if o.Structured == "" {
+		o.Structured = StructuredAuto
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &server{dialect: d, o: o, done: done}
+	s.sessions = newSessions(s.endSession)
+	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: o.Instructions,
+		GetSessionID: func() string { return "m-" + rand.Text() },
+		Capabilities: &sdk.ServerCapabilities{
+			Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	})
+	if err := s.list(srv); err != nil {
+		return nil, nil, fmt.Errorf("listing the tools: %w", err)
+	}
+	go s.listAnew(srv)
+	srv.AddReceivingMiddleware(s.receive)
+	srv.AddSendingMiddleware(send)
+	return s, srv, nil
+}
+
+// endOwn ends the server's own session, and those that calls have named.
+func (s *server) endOwn(own string) {
+	if _, leave, err := s.sessions.use(s.o.Principal, own); err == nil {
+		leave()
+	}
+	s.sessions.endThose(func(*session) bool { return true })
+}
+
+// endSession lets the dialect forget a session.
+func (s *server) endSession(principal, session string) {
 	d, ok := s.dialect.(dialect.Sessions)
 	if !ok {
 		return
 	}
-	s.used.Store(cmp.Or(s.o.Session, s.o.Run), nil)
-	s.used.Range(func(session, _ any) bool {
-		if err := d.EndSession(ctx, s.o.Principal, session.(string)); err != nil {
-			s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
-		}
-		return true
-	})
+	if err := d.EndSession(context.WithoutCancel(s.done), principal, session); err != nil {
+		s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
+	}
 }
 
 // maxResult tells Claude Code not to put a long answer into a file of its own, which these tools
@@ -202,21 +242,25 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		res, err := next(ctx, method, req)
 		if err == nil {
-			s.instruct(res, req)
+			err = s.begin(method, req)
 		}
-		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
+		if err != nil {
+			return nil, err
+		}
+		s.instruct(res, req)
+		if list, ok := res.(*sdk.ListToolsResult); ok {
 			list.Tools = s.listed.Load().tools // in the order of the dialect; the SDK sorts by name
 			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.known(clientOf(r.ClientInfo(), r.ClientCapabilities())).structured {
 				list.Tools = withoutOutput(list.Tools)
 			}
 		}
-		return res, err
+		return res, nil
 	}
 }
 
 // instruct adds to the instructions whether this client, which is known now, can ask its user about changes.
 func (s *server) instruct(res sdk.Result, req sdk.Request) {
-	if !s.o.Elicit {
+	if !s.caller(req.GetExtra()).Elicit {
 		return
 	}
 	say := func(caps *sdk.ClientCapabilities) string {
@@ -265,14 +309,16 @@ func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.dialect.Call(ctx, c)
-	return protocolError(err)
+	return protocolError(s.run(ctx, s.caller(req.Extra), c).err)
 }
 
 // protocolError gives the error for the client when no payload came.
 func protocolError(err error) error {
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: u.Error()}
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server could not carry out the call: " + err.Error()}
 }
@@ -284,8 +330,10 @@ const metaPrefix = "moltis-fs/"
 // understood: if a session were passed over, the call would read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	session, turn := conversation(req.Params.Meta)
-	c := dialect.Call{Heard: s.heard, Principal: s.o.Principal, Session: cmp.Or(s.o.Session, session, s.o.Run), Turn: turn, Tool: req.Params.Name, Args: req.Params.Arguments,
-		Page: clientOf(req.ClientInfo(), req.ClientCapabilities()).page}
+	by := s.caller(req.Extra)
+	c := by.Call
+	c.Heard, c.Session, c.Turn = by.heard, cmp.Or(s.o.Session, session, by.session, s.o.Run), turn
+	c.Tool, c.Args, c.Page = req.Params.Name, req.Params.Arguments, clientOf(req.ClientInfo(), req.ClientCapabilities()).page
 	if who := req.ClientInfo(); who != nil {
 		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
 	}
@@ -308,7 +356,6 @@ func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 			return c, misspelt("%q in _meta is no string; send it as a string, or leave it out", key)
 		}
 	}
-	s.used.Store(c.Session, nil)
 	return c, nil
 }
 
@@ -321,6 +368,10 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.done, cancel)() // the SDK lets calls run on at a stop
+	by := s.caller(req.Extra)
+	if by.right != nil {
+		defer context.AfterFunc(by.right, cancel)()
+	}
 	c, err := s.callOf(req)
 	if err != nil {
 		return nil, err
@@ -330,16 +381,18 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 		return s.resume(ctx, req, c)
 	}
 	switch {
-	case !s.o.Elicit:
+	case !by.Elicit:
 	case !asks(req.ClientCapabilities()):
-		c.Approver = nobody()
+		if s.o.Elicit { // there is no other approver
+			c.Approver = nobody()
+		}
 	case req.ProtocolVersion() >= statelessVersion:
 		return s.hold(ctx, req, c)
 	default:
 		c.Approver = &byElicitation{s, req.Session}
 	}
 	defer progress(ctx, req, c.Progress)()
-	return s.answer(req, s.run(ctx, c))
+	return s.answer(req, s.run(ctx, by, c))
 }
 
 // asks reports whether a client can put a form before its user.
@@ -353,7 +406,23 @@ type outcome struct {
 	err    error
 }
 
-func (s *server) run(ctx context.Context, c dialect.Call) outcome {
+// run carries out a call, when it is the principal's turn and in a session that does not end meanwhile.
+func (s *server) run(ctx context.Context, by *Caller, c dialect.Call) outcome {
+	one, leave, err := s.sessions.use(c.Principal, c.Session)
+	if err != nil {
+		return outcome{err: err}
+	}
+	defer leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(one.alive, cancel)()
+	if by.Turn != nil {
+		done, err := by.Turn(ctx)
+		if err != nil {
+			return outcome{err: err}
+		}
+		defer done()
+	}
 	p, err := s.dialect.Call(ctx, c)
 	return outcome{p, err}
 }

@@ -29,7 +29,7 @@ func TestWhoseCallItIs(t *testing.T) {
 		{map[string]any{key: []any{"c1"}}, "", "run-1", ""},
 		{map[string]any{key: map[string]any{"session_id": "a\x00b", "turn_id": "t"}}, "", "run-1", ""},
 	} {
-		s := &server{o: Options{Session: c.given, Run: "run-1"}}
+		s := &server{local: &Caller{}, o: Options{Session: c.given, Run: "run-1"}}
 		got, err := s.callOf(&sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Name: "Read", Meta: c.meta}})
 		if err != nil || got.Session != c.session || got.Turn != c.turn {
 			t.Errorf("%v, given %q: session %q, turn %q, %v", c.meta, c.given, got.Session, got.Turn, err)

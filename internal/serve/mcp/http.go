@@ -1,0 +1,495 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/ndjson"
+)
+
+// HTTP answers requests of streamable HTTP at one address. Those of 2026-07-28 stand alone. Those of
+// older revisions belong to a session, which ends when nobody uses it for an hour; a broken stream can be taken up again by its
+// Last-Event-ID. A session is its principal's: to others it is not there.
+//
+// The host knows the caller of each request, reads its body, and checks Host and Origin.
+type HTTP struct {
+	*server
+	withSessions, stateless http.Handler
+	end                     context.CancelFunc
+	stopping                context.Context // ends before the server: streams that wait for news end
+	stop                    context.CancelFunc
+}
+
+// ErrNoRight is the cause with which the context of a request ends when its caller may make no more calls.
+var ErrNoRight = errors.New("the caller has lost its right")
+
+const (
+	callerKey   = "caller"
+	sessionIdle = time.Hour        // a session that nobody uses for so long ends
+	maxSessions = 1024             // of one principal; of more, the one that was used longest ago ends
+	absence     = 30 * time.Second // without a request of its session a client is taken for gone
+	takeTime    = time.Minute      // to take a part of an answer
+
+	sessionHeader = "Mcp-Session-Id"
+	codeSession   = -32001 // as other servers have it
+)
+
+// NewHTTP makes a handler for callers of d. Of the options, Principal, Session and Elicit are the callers'.
+func NewHTTP(d dialect.Dialect, o Options) (*HTTP, error) {
+	done, end := context.WithCancel(context.Background())
+	s, srv, err := newServer(done, d, o)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return s.overHTTP(srv, end), nil
+}
+
+// overHTTP serves what srv has until end.
+func (s *server) overHTTP(srv *sdk.Server, end context.CancelFunc) *HTTP {
+	h := &HTTP{server: s, end: end}
+	h.stopping, h.stop = context.WithCancel(s.done)
+	// The token of a request is checked by then; so the SDK gets it with each message.
+	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		by := ctx.Value(callerContext{}).(*Caller)
+		return &auth.TokenInfo{UserID: by.Call.Principal, Extra: map[string]any{callerKey: by}}, nil
+	}, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})
+	get := func(*http.Request) *sdk.Server { return srv }
+	const noLimit = -1 // the host has read the body
+	h.withSessions = known(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{DisableLocalhostProtection: true,
+		MaxRequestBodyBytes: noLimit, EventStore: &events{of: map[string]*kept{}}}))
+	h.stateless = known(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{DisableLocalhostProtection: true,
+		MaxRequestBodyBytes: noLimit, Stateless: true, PropagateRequestCancellation: true}))
+	return h
+}
+
+type callerContext struct{}
+
+// Serve answers the request r with this body, of the caller by.
+func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Caller) {
+	m, bad := posted{}, error(nil)
+	if r.Method == http.MethodPost {
+		m, bad = look(body)
+	}
+	id := r.Header.Get(sessionHeader)
+	stateless := r.Header.Get("Mcp-Protocol-Version") >= statelessVersion || id == "" && m.stateless()
+	if e, ok := bad.(*jsonrpc.Error); ok {
+		refuse(w, http.StatusBadRequest, m.id, e)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.Method == http.MethodGet || m.method == "subscriptions/listen" {
+		defer context.AfterFunc(h.stopping, cancel)()
+	}
+	next := h.withSessions
+	switch {
+	case stateless:
+		next = h.stateless
+	case id != "":
+		one, leave := h.sessions.find(by.Call.Principal, id)
+		if one == nil {
+			refuse(w, http.StatusNotFound, m.id, &jsonrpc.Error{Code: codeSession, Message: "there is no such session; it may have ended: initialize anew"})
+			return
+		}
+		defer leave()
+		by.session, by.heard = id, one.attend()
+		defer one.turnAway()
+		if r.Method == http.MethodDelete {
+			one.die() // else the SDK would wait for its calls
+			defer h.sessions.endThose(func(s *session) bool { return s == one })
+		}
+	case m.method != "initialize":
+		refuse(w, http.StatusBadRequest, m.id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "there is no " + sessionHeader + ": begin with initialize, or send the MCP-Protocol-Version " + statelessVersion})
+		return
+	}
+	by.right, by.lapse = context.WithCancel(context.Background())
+	r = r.Clone(context.WithValue(ctx, callerContext{}, by))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header.Set("Authorization", "Bearer -") // the caller is known; the SDK wants one
+	next.ServeHTTP(timed{w}, r)
+	if context.Cause(ctx) == ErrNoRight {
+		by.lapse()
+	}
+}
+
+// timed is the writer of an answer that a client takes in time: each part of it. Who takes nothing is cut off.
+type timed struct{ http.ResponseWriter }
+
+func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t timed) Write(b []byte) (int, error) {
+	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(takeTime))
+	return t.ResponseWriter.Write(b)
+}
+
+// posted is as much of a message as tells where it belongs.
+type posted struct {
+	method     string
+	id, params json.RawMessage
+}
+
+// look takes a body apart. The error of one that is not taken is a *jsonrpc.Error.
+func look(body []byte) (m posted, _ error) {
+	no := func(code int64, format string, args ...any) (posted, error) {
+		return m, &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	}
+	body = bytes.TrimSpace(body)
+	switch {
+	case !json.Valid(body):
+		return no(jsonrpc.CodeParseError, "the body is not one JSON value")
+	case body[0] == '[':
+		return no(jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a request")
+	case body[0] != '{':
+		return no(jsonrpc.CodeInvalidRequest, "the body is not an object")
+	}
+	var id json.RawMessage
+	ndjson.Members(body, func(quoted []byte, from, to int) {
+		switch string(quoted) {
+		case `"method"`:
+			_ = json.Unmarshal(body[from:to], &m.method) // another type is no method
+		case `"id"`:
+			id = body[from:to]
+		case `"params"`:
+			m.params = body[from:to]
+		}
+	})
+	switch {
+	case m.method == "":
+	case id != nil && (bytes.IndexByte([]byte(`"-0123456789`), id[0]) < 0 || rounded(id)):
+		m.id = id
+		return no(jsonrpc.CodeInvalidRequest, "the id is a string, or a whole number of at most 2^53")
+	case strings.Contains(m.method, "."):
+		m.id = id
+		return no(jsonrpc.CodeMethodNotFound, "there is no such method; this address is MCP's, and methods of JSON-RPC go to /rpc")
+	}
+	m.id = id
+	return m, nil
+}
+
+// stateless reports whether a message says, as those of the stateless revisions do, of which one it is.
+func (m posted) stateless() bool {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	return json.Unmarshal(m.params, &p) == nil && p.Meta[sdk.MetaKeyProtocolVersion] != nil
+}
+
+// refuse answers a request of which nothing is carried out.
+func refuse(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrpc.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	body, _ := json.Marshal(e)                             // a code and a text
+	_, _ = timed{w}.Write(ndjson.Reply(id, "error", body)) // a client that has gone hears no more
+}
+
+// begin takes a session over when it begins: from here on it is there for its principal.
+func (s *server) begin(method string, req sdk.Request) error {
+	conn, ok := req.GetSession().(*sdk.ServerSession)
+	if method != "initialize" || s.local != nil || !ok {
+		return nil
+	}
+	one, leave, err := s.sessions.use(s.caller(req.GetExtra()).Call.Principal, conn.ID())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	one.conn = conn
+	return nil
+}
+
+// Sweep ends the sessions that nobody has used for an hour. The host calls it now and then.
+func (h *HTTP) Sweep() {
+	if h != nil {
+		h.sessions.endThose(func(s *session) bool {
+			return s.uses == 0 && s.name != h.o.Run && time.Since(s.last) > sessionIdle
+		})
+	}
+}
+
+// Stop ends the streams that wait for news. Calls go on.
+func (h *HTTP) Stop() {
+	if h != nil {
+		h.stop()
+	}
+}
+
+// Close ends the calls under way, unchanged or complete, and all sessions.
+func (h *HTTP) Close() {
+	if h == nil {
+		return
+	}
+	h.end()
+	h.held.group.Wait()
+	h.sessions.endThose(func(*session) bool { return true })
+}
+
+// sessions are the sessions of calls, by principal and name. They end when they are not used any more. Those of HTTP have a
+// connection of the SDK.
+type sessions struct {
+	end func(principal, name string)
+
+	mu    sync.Mutex
+	all   map[sessionKey]*session
+	count map[string]int // by principal
+}
+
+func newSessions(end func(principal, name string)) *sessions {
+	return &sessions{end: end, all: map[sessionKey]*session{}, count: map[string]int{}}
+}
+
+type sessionKey struct{ principal, name string }
+
+type session struct {
+	sessionKey
+	alive context.Context // ends with it: its calls end
+	die   context.CancelFunc
+
+	// With the mutex of sessions:
+	conn *sdk.ServerSession // nil: it is not one of HTTP
+	uses int
+	last time.Time // that one ended
+	gone bool      // it ends with its last use
+
+	mu    sync.Mutex
+	open  int // requests at which its client waits
+	heard context.Context
+	deaf  context.CancelFunc
+	away  *time.Timer // nil: it is not away
+}
+
+// use finds a session, or begins it. It does not end before leave is called.
+func (s *sessions) use(principal, name string) (_ *session, leave func(), _ error) {
+	s.mu.Lock()
+	one := s.all[sessionKey{principal, name}]
+	var old *session
+	if one == nil {
+		if s.count[principal] >= maxSessions {
+			if old = s.oldest(principal); old == nil {
+				s.mu.Unlock()
+				return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("you use %d sessions; end some", maxSessions)}
+			}
+			s.remove(old)
+		}
+		one = &session{sessionKey: sessionKey{principal, name}}
+		one.alive, one.die = context.WithCancel(context.Background())
+		s.all[one.sessionKey] = one
+		s.count[principal]++
+	}
+	one.uses++
+	s.mu.Unlock()
+	if old != nil {
+		s.bury(old)
+	}
+	return one, func() { s.leave(one) }, nil
+}
+
+// oldest gives the session of a principal that was used longest ago and is not in use; nil: there is none.
+func (s *sessions) oldest(principal string) (old *session) {
+	for key, one := range s.all {
+		if key.principal == principal && one.uses == 0 && (old == nil || one.last.Before(old.last)) {
+			old = one
+		}
+	}
+	return old
+}
+
+// find finds a session of HTTP; nil: the principal has none of that name.
+func (s *sessions) find(principal, name string) (_ *session, leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.all[sessionKey{principal, name}]
+	if one == nil || one.conn == nil {
+		return nil, nil
+	}
+	one.uses++
+	return one, func() { s.leave(one) }
+}
+
+func (s *sessions) leave(one *session) {
+	s.mu.Lock()
+	one.uses, one.last = one.uses-1, time.Now()
+	over := one.gone && one.uses == 0
+	s.mu.Unlock()
+	if over {
+		s.end(one.principal, one.name)
+	}
+}
+
+// remove takes a session out, so that nobody finds it any more. The mutex is held.
+func (s *sessions) remove(one *session) {
+	delete(s.all, one.sessionKey)
+	if s.count[one.principal]--; s.count[one.principal] == 0 {
+		delete(s.count, one.principal)
+	}
+	one.gone = true
+}
+
+// endThose ends some sessions: their calls are cancelled. One in use ends for the dialect with its last use.
+func (s *sessions) endThose(which func(*session) bool) {
+	s.mu.Lock()
+	var gone []*session
+	for _, one := range s.all {
+		if which(one) {
+			s.remove(one)
+			gone = append(gone, one)
+		}
+	}
+	s.mu.Unlock()
+	for _, one := range gone {
+		s.bury(one)
+	}
+}
+
+// bury ends a session that was removed.
+func (s *sessions) bury(one *session) {
+	one.die()
+	s.mu.Lock()
+	one.uses++ // for here, so that the end comes once
+	conn := one.conn
+	s.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close()
+	}
+	s.leave(one)
+}
+
+// attend notes that the client waits at a request. Its context ends when the client has not waited at any for a while.
+func (one *session) attend() context.Context {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.open++
+	if one.away != nil {
+		one.away.Stop()
+		one.away = nil
+	}
+	if one.heard == nil || one.heard.Err() != nil {
+		one.heard, one.deaf = context.WithCancel(one.alive)
+	}
+	return one.heard
+}
+
+// turnAway ends what attend began.
+func (one *session) turnAway() {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.open--; one.open == 0 {
+		one.away = time.AfterFunc(absence, one.deaf)
+	}
+}
+
+// events keeps the newest messages of each session, for clients whose stream broke. It implements [sdk.EventStore].
+// Messages to no request in particular are not kept: they say that the list of tools has changed.
+type events struct {
+	mu sync.Mutex
+	of map[string]*kept
+}
+
+// kept has the newest messages of a session, the oldest first.
+type kept struct {
+	list []event
+	size int
+	next map[string]int // the next index of a stream; none: not all that is newest of it is kept
+}
+
+type event struct {
+	stream string
+	index  int
+	data   []byte
+}
+
+const (
+	keptBytes  = 512 << 10
+	keptEvents = 256
+)
+
+// Open begins a stream.
+func (e *events) Open(_ context.Context, session, stream string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.of[session] == nil {
+		e.of[session] = &kept{next: map[string]int{}}
+	}
+	if stream != "" {
+		e.of[session].next[stream] = 0
+	}
+	return nil
+}
+
+// Append keeps a message.
+func (e *events) Append(_ context.Context, session, stream string, data []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := e.of[session]
+	if k == nil {
+		return nil // it has ended
+	}
+	index, all := k.next[stream]
+	if !all {
+		return nil
+	}
+	k.next[stream] = index + 1
+	k.list, k.size = append(k.list, event{stream, index, data}), k.size+len(data)
+	for k.size > keptBytes || len(k.list) > keptEvents {
+		old := k.list[0]
+		if k.next[old.stream] == old.index+1 {
+			delete(k.next, old.stream)
+		}
+		k.list, k.size = slices.Delete(k.list, 0, 1), k.size-len(old.data)
+	}
+	return nil
+}
+
+// After gives the messages of a stream after one of them.
+func (e *events) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var found [][]byte
+	k := e.of[session]
+	if k == nil {
+		k = &kept{}
+	}
+	for _, one := range k.list {
+		if one.stream == stream && one.index > index {
+			found = append(found, one.data)
+		}
+	}
+	whole := stream == "" || k.next[stream]-len(found) == index+1
+	return func(yield func([]byte, error) bool) {
+		if !whole {
+			yield(nil, sdk.ErrEventsPurged)
+			return
+		}
+		for _, data := range found {
+			if !yield(data, nil) {
+				return
+			}
+		}
+	}
+}
+
+// SessionClosed forgets the messages of a session.
+func (e *events) SessionClosed(_ context.Context, session string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.of, session)
+	return nil
+}
