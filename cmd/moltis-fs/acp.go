@@ -186,8 +186,8 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	}
 }
 
-// agents lists by their programs what agents are known to do around fs/read_text_file and fs/write_text_file; docs/editors.md has their versions.
-var agents = []struct{ program, opens string }{
+// unheldBy lists by their programs what agents are known to do around fs/read_text_file and fs/write_text_file; docs/editors.md has their versions.
+var unheldBy = []struct{ program, opens string }{
 	{"gemini", "files that the agent opens by itself, as gemini does to read"},
 	{"opencode", "files that the agent opens by itself, which is all that opencode does with its own tools; give it --with-mcp, and deny those"},
 	{"claude-agent-acp", "files that the agent opens by itself, which is all that claude-agent-acp does with its own tools; give it --with-mcp, and deny those"},
@@ -198,7 +198,7 @@ var agents = []struct{ program, opens string }{
 // unheld says what is not held of an agent.
 func unheld(agent string) string {
 	base := filepath.Base(agent)
-	for _, a := range agents {
+	for _, a := range unheldBy {
 		if strings.TrimSuffix(base, filepath.Ext(base)) == a.program {
 			return a.opens
 		}
