@@ -158,7 +158,7 @@ bench-search:
 	go run ./scripts/searchbench $$(go env GOROOT) $(TREES)
 
 # Clients that are not ours: agents driven by scripted models on loopback, some of them between moltis-fs acp and an editor, and
-# four SDKs, and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
+# four SDKs, over pipes and HTTP, four libraries that give models tools, and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
 	go test ./tools -count=1 -timeout 30m -sandbox bwrap -skip 'Kill|FaultAtEvery|HookPrograms|LowerLayer|NoRuleIsTold|OurOwnFiles'
@@ -167,7 +167,7 @@ interop:
 	go test ./internal/policy/rego -count=1 -run '^TestOPA$$' -opa $(CURDIR)/.ci/opa/opa
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the TypeScript SDK 2 is skipped"
 	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents and the TypeScript SDK 1 are skipped"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestToolSearch|TestTokens|TestLibraries|TestScriptsBesideNode)$$' >interop.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestToolSearch|TestTokens|TestLibraries|TestModelLibraries|TestScriptsBesideNode)$$' >interop.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
 # How a model's slips are answered: the table of docs/internals/ergonomics.md, and beside it that of the reference server of MCP (npx).

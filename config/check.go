@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +108,10 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 		case n > 0 && n < f.min:
 			add(f.key, fmt.Sprintf("%d is less than %d", n, f.min), f.form())
 		}
+	case f.check == "prefix":
+		if !prefix.MatchString(v.String()) {
+			add(f.key, strconv.Quote(v.String())+" can't begin a tool's name", "write up to 20 letters, digits, _ and -, a letter first and _ or - last, as files_")
+		}
 	case f.check == "root":
 		checkRoot(f.key, v.String(), add)
 	case f.check == "url" && v.String() != "":
@@ -117,6 +122,10 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 		}
 	}
 }
+
+// prefix is a tool_prefix that model APIs take: with the longest name it has 40 characters of 64, which leaves room for a client's own.
+// With its end no prefixed name is that of another tool.
+var prefix = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,18}[_-])?$`)
 
 // checkList checks each entry of a list, as the declaration of its key says. tiers are the capabilities that another list has.
 func (f *field) checkList(list []string, tiers map[string]string, add adder) {

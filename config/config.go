@@ -84,6 +84,7 @@ type FS struct {
 	ProtectExec         string   `toml:"protect_exec" enum:"ask|refuse|allow" doc:"Changing what runs code later or tells an agent what to do, such as .git, .bashrc, .mcp.json, CLAUDE.md and CI workflows: \"ask\" puts each change before somebody, with require_approval = false too; \"refuse\" takes none, \"allow\" sees nothing special in it."`
 	Unprotected         []string `toml:"unprotected" check:"globs" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
 	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
+	ToolPrefix          string   `toml:"tool_prefix" check:"prefix" sample:"files_" doc:"What the names of the tools begin with, for clients that do not keep the tools of a server apart from their own: files_ makes files_Read of Read, in hints too. [tools.policy], hooks and the audit log have the names without it."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of a file that the session has not read as it is now. In lines that were not shown, Edit still takes an exact old_string. Needs track_reads."`
 	RequireApproval     bool     `toml:"require_approval" doc:"Ask the operator, with the diff, before each change."`
@@ -93,7 +94,7 @@ type FS struct {
 	BinaryPolicy        string   `toml:"binary_policy" enum:"reject|base64" doc:"What Read gives of a binary file: \"reject\" its size only, \"base64\" the bytes too."`
 	LineNumbers         string   `toml:"line_numbers" enum:"auto|arrow|tab|compact" doc:"How Read sets line numbers off: \"arrow\" as Claude Code did, \"tab\" as it does now, \"compact\" with a colon; \"auto\" is tab for Claude Code, arrow for others."`
 
-	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 8 KB and 512 KB, instead of 256 KB or what fits the client."`
+	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 5 KB and 512 KB, instead of 256 KB or what fits the client."`
 
 	CreateParents bool `toml:"create_parents" doc:"Let Write and Edit make missing parent directories, whether or not the call asks for it."`
 

@@ -110,7 +110,7 @@ type Options struct {
 }
 
 // WindowBytes is the byte limit of an answer for a model with this many tokens of context: a fifth of them at four bytes
-// each, clamped to 8 and 512 KB. Zero or less gives DefaultMaxBytes.
+// each, clamped to 5 and 512 KB. Zero or less gives DefaultMaxBytes.
 func WindowBytes(contextTokens int) int64 {
 	if contextTokens <= 0 {
 		return DefaultMaxBytes
@@ -118,7 +118,7 @@ func WindowBytes(contextTokens int) int64 {
 	if contextTokens > 1<<30 {
 		contextTokens = 1 << 30
 	}
-	return min(max(int64(contextTokens)*4*20/100, 8<<10), 512<<10)
+	return min(max(int64(contextTokens)*4*20/100, 5<<10), 512<<10)
 }
 
 // Content is the answer of [Readers.Read]: *Text, *Image, *PDF, *Notebook or *Binary.

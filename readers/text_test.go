@@ -178,7 +178,7 @@ func TestTextCaps(t *testing.T) {
 	if !strings.Contains(m.Content, " 50000→") || len(m.Content) > 1000 || m.Truncated && m.NextOffset != 0 {
 		t.Errorf("the tail within 1000 bytes: %q", m.Content)
 	}
-	for tokens, want := range map[int]int64{0: 256 << 10, 8000: 8 << 10, 40_000: 32_000, 128_000: 102_400, 200_000: 160_000, 500_000: 400_000, 10_000_000: 512 << 10} {
+	for tokens, want := range map[int]int64{0: 256 << 10, 1000: 5 << 10, 8000: 6400, 40_000: 32_000, 128_000: 102_400, 200_000: 160_000, 500_000: 400_000, 10_000_000: 512 << 10} {
 		if got := WindowBytes(tokens); got != want {
 			t.Errorf("%d tokens give %d bytes, want %d", tokens, got, want)
 		}

@@ -285,8 +285,9 @@ type CheckpointDiff struct {
 	Skipped []Left       `json:"skipped,omitempty"`
 	// Denied counts paths that this session may not read today.
 	Denied int `json:"denied,omitempty"`
-	// Truncated: the diffs of later files were left out; their counts are true.
+	// Truncated: the diffs of later files were left out; their counts are true. So may be the files behind those, More of them.
 	Truncated bool   `json:"truncated"`
+	More      int    `json:"more_files,omitempty"`
 	Note      string `json:"note,omitempty"` // which names of arguments were taken for which
 }
 
@@ -320,6 +321,7 @@ func (p *CheckpointDiff) Text() string {
 		fmt.Fprintf(&b, "%s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
 	b.add(p.Truncated, "[more diffs are left out: use paths]\n")
+	b.add(p.More > 0, "[%s not listed: use paths]\n", plural(p.More, "more file"))
 	b.add(p.Denied > 0, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
 	b.add(p.Note != "", "[%s]\n", p.Note)
 	return strings.TrimSuffix(b.String(), "\n")
@@ -351,10 +353,9 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		return nil, err
 	}
 	out.Skipped, out.Denied = leftOf(left), denied
-	room := s.page.Bytes
 	for _, f := range files {
 		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed,
-			Binary: f.Binary, Diff: f.Diff}
+			Binary: f.Binary, Diff: f.Diff, Odd: approval.Odd(f.Diff)}
 		switch {
 		case f.Before == checkpoint.Absent && f.After != checkpoint.Absent:
 			d.Change = "created"
@@ -363,12 +364,30 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		case f.Before == f.After && f.Diff == "" && !f.Binary:
 			d.Change = "unchanged"
 		}
-		if room -= len(d.Diff); room < 0 && d.Diff != "" {
-			d.Diff, out.Truncated = "", true
-		}
-		d.Odd = approval.Odd(d.Diff)
 		out.Added, out.Removed = out.Added+f.Added, out.Removed+f.Removed
 		out.Files = append(out.Files, d)
+	}
+	all := out.Files
+	show := func(k int) string { // so many files, and behind all of them so many of the diffs
+		out.Files, out.More = slices.Clone(all[:min(k, len(all))]), max(0, len(all)-k)
+		out.Truncated = out.More > 0
+		for i := max(0, k-len(all)); i < len(out.Files); i++ {
+			d := &out.Files[i]
+			out.Truncated = out.Truncated || d.Diff != ""
+			d.Diff, d.Odd = "", nil
+		}
+		return out.Text()
+	}
+	if s.client.Over(show(2*len(all))) > 0 {
+		k := s.client.Fit(2*len(all), show)
+		show(k)
+		if k -= len(all); k >= 0 { // the first diff that does not fit shows its beginning
+			part := func(n int) string {
+				out.Files[k].Diff = clip(all[k].Diff, n)
+				return out.Text()
+			}
+			part(s.client.Fit(len(all[k].Diff), part))
+		}
 	}
 	return out, nil
 }
@@ -712,7 +731,7 @@ func (p *CheckpointRestore) Text() string {
 	b.add(p.Warning != "", "%s\n", p.Warning)
 	b.add(p.Note != "", "[%s]\n", p.Note)
 	if p.UndoID != nil {
-		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
+		fmt.Fprintf(&b, "To undo this restore, restore %s\n", *p.UndoID)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -165,19 +165,25 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 		}
 		fit := fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) })
 		fit = fitting(fit, s.page.Bytes, func(i int) int { return shownBytes(r.Root, r.Files[i].Path) })
-		out.SizeLimited = fit < len(r.Files)
-		for _, f := range r.Files[:fit] {
-			out.Paths = append(out.Paths, f.Path)
+		all := make([]string, fit)
+		for i, f := range r.Files[:fit] {
+			all[i] = f.Path
 		}
-		out.Root, out.Total, out.Partial, out.Skipped = r.Root, r.Total, r.Partial, skippedOf(r.Skipped)
-		out.Truncated, out.link = q.Offset+len(out.Paths) < r.Total, r.Link
+		out.Root, out.Total, out.Partial, out.Skipped, out.link = r.Root, r.Total, r.Partial, skippedOf(r.Skipped), r.Link
+		show := func(k int) string {
+			out.Paths, out.SizeLimited, out.NextOffset = all[:k], k < len(r.Files), q.Offset+k
+			if out.Truncated = out.NextOffset < r.Total; !out.Truncated {
+				out.NextOffset = 0
+			}
+			return out.Text()
+		}
+		if s.client.Over(show(fit)) > 0 {
+			show(max(1, s.client.Fit(fit, show)))
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
-	}
-	if out.Truncated {
-		out.NextOffset = q.Offset + len(out.Paths)
 	}
 	return out, nil
 }
@@ -288,7 +294,7 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 		if *sk == nil {
 			*sk = Skipped{}
 		}
-		(*sk)[unsaved] = SkippedReason{len(paths), "Read them, or Grep each as path: " +
+		(*sk)[unsaved] = SkippedReason{len(paths), "read them, or search each as path: " +
 			strings.Join(paths, ", ")}
 	}
 	return err

@@ -132,7 +132,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
-	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes}
+	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes, maxEntries}
 	if a.HeadLimit != nil {
 		p.limit = *a.HeadLimit
 	}
@@ -169,7 +169,15 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		}
 		out.scanned = r.Totals.Scanned
 		out.single = w.File != nil
-		out.fill(r, q, p)
+		none := *out
+		show := func(k int) string {
+			*out, p.rows = none, k
+			out.fill(r, q, p)
+			return out.Text()
+		}
+		if s.client.Over(show(p.rows)) > 0 {
+			show(max(1, s.client.Fit(out.shown, show)))
+		}
 		return nil
 	})
 	if err != nil {
@@ -328,7 +336,7 @@ func (g *Grep) Text() string {
 		if more := g.Total.Binary - n; more > 0 {
 			fmt.Fprintf(&b, " and %d more", more)
 		}
-		b.WriteString(`; Read with encoding: "utf-8" shows its text]`)
+		b.WriteString(`; reading it with encoding: "utf-8" shows its text]`)
 	}
 	b.add(g.Note != "", "\n[%s]", g.Note)
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
@@ -393,6 +401,7 @@ const (
 type grepPage struct {
 	offset, limit int
 	most          int // bytes of text
+	rows          int // that fit the client's page
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
@@ -419,6 +428,7 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 		each = 6 // the figure
 	}
 	g.shown = fitting(g.shown, p.most, func(i int) int { return shownBytes(g.Root, r.Files[i].Path) + each })
+	g.shown = min(g.shown, p.rows)
 	for _, f := range r.Files[:g.shown] {
 		if q.Mode == grep.Count {
 			g.Counts = append(g.Counts, GrepCount{f.Path, f.Lines, f.Matches})
@@ -462,6 +472,7 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 		}
 		return n
 	})
+	g.shown = min(g.shown, p.rows)
 	g.rows = rows[:g.shown]
 	behind := rows[g.shown:]
 	if n := g.shown; g.context && n > 0 && len(behind) > 0 {

@@ -238,7 +238,7 @@ func noCell(a *about, r *Refusal) {
 	case e.Count > 1:
 		r.Reason = KindNotUnique
 	case e.Nearest == "" && isNumber:
-		r.Hint = fmt.Sprintf("Take a cell_id from Read, which counts cells from 1: cell %d is %s.", n,
+		r.Hint = fmt.Sprintf("Take a cell_id from %s, which counts cells from 1: cell %d is %s.", a.s.tool("Read"), n,
 			quote(e.Cells[n-1]))
 	case e.Nearest != "":
 		r.Hint = "Did you mean cell_id " + quote(e.Nearest) + "?"

@@ -82,7 +82,7 @@ func (a answer) Replaced(by json.RawMessage) (answer, error) {
 		return a, errors.New("the result has no kind")
 	}
 	delete(r.fields, "kind")
-	return answer{r}, nil
+	return answer{Payload: r}, nil
 }
 
 // Kind is the "kind" that the hook gave.
@@ -102,8 +102,28 @@ func (r *Replaced) Text() string {
 
 func (*Replaced) payload() {}
 
-// answer is a payload on its way out.
-type answer struct{ Payload }
+// answer is a payload on its way out, to a caller with a page.
+type answer struct {
+	Payload
+	page   dialect.Page
+	prefix string // of the names of the tools, for the caller
+}
+
+// Text is the payload's. One that is longer than the page ends with a whole line, and says how much it leaves out.
+func (a answer) Text() string {
+	text := a.Payload.Text()
+	part := func(n int) string {
+		if n >= len(text) {
+			return text
+		}
+		shown := whole(text, n)
+		if end := strings.LastIndexByte(shown, '\n'); end > n/2 {
+			shown = shown[:end]
+		}
+		return fmt.Sprintf("%s\n[%d more bytes of this answer are left out: this client shows no more]", shown, len(text)-len(shown))
+	}
+	return part(a.page.Fit(len(text), part))
+}
 
 // Unwrap gives the payload to callers that know the payloads of the tools.
 func (a answer) Unwrap() Payload { return a.Payload }
@@ -118,7 +138,16 @@ func (a answer) JSON(bytes bool) ([]byte, error) {
 	if _, ok := a.Payload.(withBlocks); err == nil && ok && !bytes {
 		body = withoutBytes(body)
 	}
-	return body, err
+	return a.named(body), err
+}
+
+// named names the tools of calls to make next as the caller knows them. No text can be mistaken for the key: within a string its quotes would be
+// escaped.
+func (a answer) named(body []byte) []byte {
+	if a.prefix == "" {
+		return body
+	}
+	return bytes.ReplaceAll(body, []byte(`{"tool":"`), []byte(`{"tool":"`+a.prefix))
 }
 
 // A withBlocks payload has images or other bytes, and its members are those of schema too.
@@ -270,13 +299,13 @@ func (a answer) Brief() ([]byte, error) {
 	}
 	short, left := b.brief()
 	if left == nil {
-		return answer{short}.JSON(false)
+		return answer{Payload: short, prefix: a.prefix}.JSON(false)
 	}
 	out, err := Encode(short)
 	if err != nil {
 		return nil, err
 	}
-	return withoutEmpty(withoutBytes(out), left)
+	return withoutEmpty(a.named(withoutBytes(out)), left)
 }
 
 // withoutEmpty takes empty members out of an encoded object, which are not its last, and names them

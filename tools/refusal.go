@@ -172,8 +172,11 @@ func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.R
 
 // tell fills in the words of the table.
 func (a *about) tell(r *Refusal) {
-	r.voice = refusal.Voice{Path: quotePath(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit",
+	r.voice = refusal.Voice{Path: quotePath(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit", Hint: a.s.worded,
 		Names: func(name string) string {
+			if toolNames.FindString(name) == name {
+				return a.s.tool(name)
+			}
 			if name != "line" && slices.Contains(refusal.Names, name) {
 				return name
 			}
@@ -630,7 +633,7 @@ func (a *about) missing(r *Refusal) {
 		return
 	}
 	if near.Depth > 0 {
-		r.Hint = "The nearest directory that exists is " + near.Dir + "; list it with Glob."
+		r.Hint = "The nearest directory that exists is " + near.Dir + "; list it with " + a.s.tool("Glob") + "."
 	}
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
 }
@@ -761,7 +764,7 @@ func (a *about) globbed(r *Refusal, asked string) bool {
 			r.Next = again(a.tool, a.args, map[string]any{"path": dir, "pattern": glob})
 			r.Hint = "path takes no wildcards: send " + dir + " as path and " + glob + " as pattern."
 		default:
-			r.Hint = "Read takes one file; find them with Glob."
+			r.Hint = a.s.worded("One file is taken by Read; find them with Glob.")
 			r.Next = &NextCall{"Glob", map[string]any{"path": dir, "pattern": glob}}
 			if hits.Total == 1 {
 				r.Hint = "It matches one file: " + hits.Files[0].Path + "."

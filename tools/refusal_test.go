@@ -70,7 +70,7 @@ func (s *Suite) failed(args *EditArgs, err error) (r *Refusal) {
 		Run: func(context.Context, any) (answer, error) { return answer{}, err },
 		Refuse: func(_ context.Context, c *engine.Call, _ any, no *engine.Refusal) (answer, string) {
 			r = s.refuse(c, "Edit", args, no)
-			return answer{r}, r.Reason
+			return answer{Payload: r}, r.Reason
 		}})
 	return r
 }
@@ -183,7 +183,7 @@ func TestLongRestoreIsTold(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	raw, err := answer{p}.Brief()
+	raw, err := answer{Payload: p}.Brief()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -248,8 +248,8 @@ func TestPagesFitTheCaller(t *testing.T) {
 		{0, 0, false, 256 << 10},
 		{0, 10_000, true, 10_000},
 		{0, 87_500, false, 87_500},
-		{1000, 0, false, 8 << 10}, // the floor
-		{1000, 87_500, false, 8 << 10},
+		{1000, 0, false, 5 << 10}, // the floor
+		{1000, 87_500, false, 5 << 10},
 		{200_000, 87_500, false, 160_000}, // the operator knows the model
 		{200_000, 10_000, true, 10_000},   // but can't keep the client from cutting
 	} {

@@ -64,6 +64,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +79,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	"moltisfs/readers"
 )
 
 // Suite is the tools over one policy, one audit record and one checkpoint
@@ -89,6 +89,7 @@ type Suite struct {
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
 	page   dialect.Page // the size of an answer
+	client dialect.Page // the same for a client that may show no more: the whole text has to fit. Zero: any does
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -264,15 +265,16 @@ func Over(e *engine.Engine) *Suite {
 	return s
 }
 
+// notes is how many bytes of a client's page are left for what is said of a text.
+const notes = 400
+
 // fitted is the suite as it answers a caller with such a page.
 func (s *Suite) fitted(p dialect.Page) *Suite {
-	f := *s
-	tokens := s.cfg.ContextWindowTokens
-	window := int(readers.WindowBytes(tokens))
-	if p.Bytes <= 0 || tokens > 0 && !p.Hard {
-		p.Bytes = window
+	f, client := *s, p.Bytes > 0
+	if p = s.engine.Page(p); client {
+		f.client = p
+		p.Bytes -= notes
 	}
-	p.Bytes = min(p.Bytes, window)
 	if s.cfg.LineNumbers == "auto" {
 		f.cfg.LineNumbers = cmp.Or(p.Numbers, "arrow")
 	}
@@ -302,7 +304,7 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 // DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
 	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	return (&Suite{tools: lists}).Definitions(), nil
+	return (&Suite{tools: lists, cfg: cfg.FS}).Definitions(), nil
 }
 
 // Definitions are the tools that may be called, in the order of table. A tool
@@ -311,7 +313,7 @@ func (s *Suite) Definitions() []Definition {
 	var out []Definition
 	for i := range table {
 		if table[i].allowed(s.tools) {
-			out = append(out, table[i].definition())
+			out = append(out, table[i].definition(s))
 		}
 	}
 	return out
@@ -377,7 +379,11 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 
 // call is Call, and a call that was cancelled is a refusal too.
 func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
-	c, tool := engine.NewCall(in, "tools", in.Tool), row(in.Tool)
+	name := in.Tool
+	if row(name) == nil {
+		name = strings.TrimPrefix(name, s.cfg.ToolPrefix)
+	}
+	c, tool := engine.NewCall(in, "tools", name), row(name)
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows, names []string
 		if tool != nil {
@@ -423,11 +429,11 @@ func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 			if n, ok := out.(interface{ noted() *string }); ok {
 				*n.noted() = joined(g.note, *n.noted())
 			}
-			return answer{out}, err
+			return answer{Payload: out}, err
 		},
 		Refuse: func(_ context.Context, c *engine.Call, g given, no *engine.Refusal) (answer, string) {
 			r := s.refuse(c, tool.Name, g.args, no)
-			return answer{r}, r.Reason
+			return answer{Payload: r}, r.Reason
 		},
 	})
 	if err != nil {
@@ -588,13 +594,45 @@ func (t *toolRow) allowed(p policy.Tools) bool {
 	return p.Allows(t.Name, t.Changes, t.Follows...)
 }
 
-// definition gives the texts and schemas that a model is told.
-func (t *toolRow) definition() Definition {
+// tool gives the name of a tool as the caller knows it.
+func (s *Suite) tool(name string) string { return s.cfg.ToolPrefix + name }
+
+// toolNames finds the names of tools in a text of ours.
+var toolNames = regexp.MustCompile(`\b(Read|Write|Edit|MultiEdit|NotebookEdit|Glob|Grep|checkpoints_list|checkpoint_diff|checkpoint_restore)\b`)
+
+// worded gives a text of ours with the tools in it as the caller knows them. Read, Write and Edit are verbs where a sentence begins with them:
+// no sentence begins with these as names.
+func (s *Suite) worded(text string) string {
+	if s.cfg.ToolPrefix == "" {
+		return text
+	}
+	var b strings.Builder
+	from := 0
+	for _, at := range toolNames.FindAllStringIndex(text, -1) {
+		before, name := strings.TrimRight(text[:at[0]], " "), text[at[0]:at[1]]
+		b.WriteString(text[from:at[0]])
+		if begins := before == "" || strings.ContainsAny(before[len(before)-1:], `."`); begins && (name == "Read" || name == "Write" || name == "Edit") {
+			b.WriteString(name)
+		} else {
+			b.WriteString(s.tool(name))
+		}
+		from = at[1]
+	}
+	return b.String() + text[from:]
+}
+
+// definition gives the texts and schemas that a model is told, as the suite s names the tools.
+func (t *toolRow) definition(s *Suite) Definition {
+	var also []string
+	if s.cfg.ToolPrefix != "" {
+		also = []string{t.Name}
+	}
 	return Definition{
-		Name:         t.Name,
+		Name:         s.tool(t.Name),
+		Also:         also,
 		Title:        t.Title,
-		Description:  t.Description,
-		InputSchema:  t.args.Schema(),
+		Description:  s.worded(t.Description),
+		InputSchema:  json.RawMessage(s.worded(string(t.args.Schema()))),
 		OutputSchema: t.output(),
 		ReadOnly:     !t.Changes,
 		Destructive:  t.Changes,
@@ -674,7 +712,11 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 	if err != nil {
 		return nil, err
 	}
-	return answer{p}, nil
+	a := answer{Payload: p, prefix: s.cfg.ToolPrefix}
+	if c.Page.Bytes > 0 {
+		a.page = s.engine.Page(c.Page)
+	}
+	return a, nil
 }
 
 type served struct{ *Suite }

@@ -66,10 +66,10 @@ var writeTool = define[WriteArgs](toolRow{
 		{Theirs: "filetext contents text data body filecontent filecontents newcontent newcontents fullcontent " +
 			"code source filebody filedata", Ours: "content"},
 		{Theirs: "overwrite force replace allowoverwrite overwriteexisting", Says: "true",
-			Hint: "Write replaces the whole file: to keep what is there, use Edit"},
-		{Theirs: "append", Says: "false", Hint: "Write replaces the whole file: to add to it, use Edit"},
+			Hint: "to keep what is there, use Edit: the whole file is replaced by Write"},
+		{Theirs: "append", Says: "false", Hint: "to add to the file, use Edit: the whole of it is replaced by Write"},
 		{Theirs: "mode writemode", Says: "w overwrite create write rewrite replace wt",
-			Hint: "Write replaces the whole file: to add to it, use Edit"},
+			Hint: "to add to the file, use Edit: the whole of it is replaced by Write"},
 		{Theirs: "createdirs createdirectories createparentdirs makeparents mkdir mkdirs createdir " +
 			"createparentdirectories", Ours: "create_parents"},
 		{Theirs: verbNames, Says: "create write overwrite save createfile writefile", Hint: "leave it out"},

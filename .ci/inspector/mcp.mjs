@@ -3,7 +3,7 @@
 //	node mcp.mjs PACKAGES SDK ERA COMMAND ARGS… < calls.jsonl > answers.jsonl
 //
 // PACKAGES is where npm has put the SDK; SDK is 1 or 2; ERA is the revision that is insisted on, or
-// "legacy". The first answer is what the server said of itself. A call is {"name", "arguments",
+// "legacy". COMMAND may be the URL of a server of HTTP, and ARGS its token. The first answer is what the server said of itself. A call is {"name", "arguments",
 // "answer": what the user says to its question, "times": so often at once, "cancel": after so many
 // milliseconds}.
 import { createRequire } from "node:module";
@@ -12,16 +12,21 @@ import { createInterface } from "node:readline";
 
 const [packages, sdk, era, command, ...args] = process.argv.slice(2);
 const load = createRequire(resolve(packages, "of.js"));
-const capabilities = { elicitation: { form: {} } };
+const capabilities = { elicitation: { form: {} }, experimental: { "moltis-fs/structured": {} } };
 const info = { name: `typescript-sdk-${sdk}`, version: sdk };
+const http = command.startsWith("http://");
 let client, transport;
 if (sdk === "1") {
   client = new (load("@modelcontextprotocol/sdk/client/index.js").Client)(info, { capabilities });
-  transport = load("@modelcontextprotocol/sdk/client/stdio.js").StdioClientTransport;
+  transport = http
+    ? load("@modelcontextprotocol/sdk/client/streamableHttp.js").StreamableHTTPClientTransport
+    : load("@modelcontextprotocol/sdk/client/stdio.js").StdioClientTransport;
 } else {
   const mode = era === "legacy" ? era : { pin: era };
   client = new (load("@modelcontextprotocol/client").Client)(info, { capabilities, versionNegotiation: { mode } });
-  transport = load("@modelcontextprotocol/client/stdio").StdioClientTransport;
+  transport = http
+    ? load("@modelcontextprotocol/client").StreamableHTTPClientTransport
+    : load("@modelcontextprotocol/client/stdio").StdioClientTransport;
 }
 let answer = "cancel";
 let asked = [];
@@ -46,7 +51,8 @@ const call = async ({ name, arguments: given, cancel }) => {
   }
 };
 
-await client.connect(new transport({ command, args, stderr: "inherit" }));
+const headers = { Authorization: `Bearer ${args[0]}` };
+await client.connect(http ? new transport(new URL(command), { requestInit: { headers } }) : new transport({ command, args, stderr: "inherit" }));
 const { tools } = await client.listTools(); // from now on the SDK judges answers by their schemas
 console.log(JSON.stringify({ server: client.getServerVersion(), instructions: client.getInstructions(), tools }));
 for await (const line of createInterface({ input: process.stdin })) {

@@ -55,7 +55,7 @@ What the agent writes to standard error goes to ours. It ends with the editor, a
 its exit status. SIGINT and SIGTERM are passed on. What the agent has started ends too, unless it
 went into a process group of its own; so does the agent where we are killed (not on Windows). At SIGHUP the configuration is read again, as
 moltis-fs mcp does it.`,
-		options: options("approve dialect read-only"+onSuite,
+		options: options("approve dialect tool-prefix read-only"+onSuite,
 			opt("terminal", "WHAT", "whether the agent may run programs through the "+
 				"editor (default: pass)", "pass", "refuse", "ask"),
 			opt("with-mcp", "", "also give the agent our tools"),
@@ -179,10 +179,31 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 		open = "the working directory of each session and nothing else (no --root, no configuration)"
 	}
 	in.tellOpen(cfg, open, in.approves("editor"))
+	fmt.Fprintf(in.err, "%s: not held by this: %s\n", program, unheld(in.args[0]))
 	if o.Terminal == "pass" {
 		fmt.Fprintf(in.err, "%s: programs that the agent runs are not held by this (--terminal pass)\n",
 			program)
 	}
+}
+
+// unheldBy lists by their programs what agents are known to do around fs/read_text_file and fs/write_text_file; docs/editors.md has their versions.
+var unheldBy = []struct{ program, opens string }{
+	{"gemini", "files that the agent opens by itself, as gemini does to read"},
+	{"opencode", "files that the agent opens by itself, which is all that opencode does with its own tools; give it --with-mcp, and deny those"},
+	{"claude-agent-acp", "files that the agent opens by itself, which is all that claude-agent-acp does with its own tools; give it --with-mcp, and deny those"},
+	{"codex-acp", "files that the agent opens by itself, which is all that codex does with its own tools; give it --with-mcp, and sandbox it"},
+	{"copilot", "files that the agent opens by itself, which is all that copilot does; it takes no tools by --with-mcp either: nothing is guarded here"},
+}
+
+// unheld says what is not held of an agent.
+func unheld(agent string) string {
+	base := filepath.Base(agent)
+	for _, a := range unheldBy {
+		if strings.TrimSuffix(base, filepath.Ext(base)) == a.program {
+			return a.opens
+		}
+	}
+	return "files that the agent opens by itself"
 }
 
 // A relay is our MCP server as the agent has it: a program that passes bytes on, to a socket.
@@ -212,8 +233,8 @@ func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, e
 	l := &relay{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
 		Version: readBuild().Version,
 		Instructions: in.instructions(cfg, d.Definitions()) +
-			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
-			"directory search what is saved."}}
+			" Text that is not saved in the user's editor is read and changed there; a search of a " +
+			"directory is of what is saved."}}
 	for i := range relaySockets {
 		l.Listener, err = serve.Listen(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
 		if err == nil {

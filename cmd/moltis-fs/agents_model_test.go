@@ -12,7 +12,7 @@ import (
 )
 
 // A scriptedModel plays the model behind an agent: it makes the calls of its script, one a turn, and
-// keeps what it is told. It speaks as much of Anthropic's messages, OpenAI's responses and Gemini's
+// keeps what it is told. It speaks as much of Anthropic's messages, OpenAI's responses and chat completions, and Gemini's
 // generateContent as agents need.
 type scriptedModel struct {
 	url    string
@@ -37,7 +37,7 @@ func newScriptedModel(t *testing.T, script ...scriptedCall) *scriptedModel {
 	return m
 }
 
-// request has the fields of all three.
+// request has the fields of all four.
 type request struct {
 	Stream   bool
 	Messages []struct {
@@ -71,6 +71,8 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		results, write = anthropicResults(q), writeAnthropic
 	case strings.HasSuffix(path, "/responses"):
 		results, write = responsesResults(q), writeResponses
+	case strings.HasSuffix(path, "/chat/completions"):
+		results, write = chatResults(q), writeChat
 	case strings.Contains(path, "enerateContent"):
 		if results, write = geminiResults(q), writeGemini; len(results) > 0 {
 			results[len(results)-1] += imageMark(body) // beside its result
@@ -173,6 +175,17 @@ func responsesResults(q request) (out []string) {
 	for _, it := range items {
 		if strings.HasSuffix(it.Type, "_call_output") {
 			out = append(out, plainText(it.Output))
+		}
+	}
+	return out
+}
+
+func chatResults(q request) (out []string) {
+	for _, m := range q.Messages {
+		if m.Role == "tool" {
+			out = append(out, plainText(m.Content))
+		} else if mark := imageMark(m.Content); mark != "" && len(out) > 0 {
+			out[len(out)-1] += mark // an image comes behind its result
 		}
 	}
 	return out
@@ -290,4 +303,26 @@ func writeGemini(w http.ResponseWriter, _ request, name string, c scriptedCall, 
 		"usageMetadata": obj{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}}
 	w.Header().Set("Content-Type", "text/event-stream")
 	event(w, "", answer)
+}
+
+func writeChat(w http.ResponseWriter, q request, name string, c scriptedCall, step int) {
+	message, why := obj{"role": "assistant", "content": "done"}, "stop"
+	if name != "" {
+		message, why = obj{"role": "assistant", "content": nil, "tool_calls": []any{obj{"index": 0, "id": fmt.Sprint("call_", step), "type": "function",
+			"function": obj{"name": name, "arguments": argsOf(c)}}}}, "tool_calls"
+	}
+	usage := obj{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+	answer := obj{"id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
+		"choices": []any{obj{"index": 0, "message": message, "finish_reason": why}}, "usage": usage}
+	if !q.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+		return
+	}
+	answer["object"] = "chat.completion.chunk"
+	for _, choice := range []obj{{"index": 0, "delta": message, "finish_reason": nil}, {"index": 0, "delta": obj{}, "finish_reason": why}} {
+		answer["choices"] = []any{choice}
+		event(w, "", answer)
+	}
+	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 }

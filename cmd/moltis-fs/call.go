@@ -341,7 +341,7 @@ func toolsCommand() *command {
 		short: "print the definitions of the tools",
 		long: `A list with everything that is known of each tool, its input_schema as models get it. Tools
 that the configuration denies are left out. "moltis-fs help TOOL" explains one to people.`,
-		options:  options("config dialect read-only"),
+		options:  options("config dialect tool-prefix read-only"),
 		examples: []string{"moltis-fs tools --config moltis.toml", "moltis-fs tools | jq 'map({name, description, input_schema})'"},
 		run:      writeTools,
 	}

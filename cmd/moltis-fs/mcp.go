@@ -23,17 +23,17 @@ its user, with the diff; "terminal" asks on the controlling terminal; "queue" wa
 from elsewhere, as of moltis-fs approvals; "yes" approves everything but what
 runs code later, "yes-exec" that too; "never" refuses everything at once.
 
-Some clients (Claude Code, VS Code, Codex) show structuredContent to the model in place of the text
-and the images, gemini-cli beside them. With --structured auto, they get text and images only; all
-others get both, the JSON of long answers without what the text holds. "always" gives it whole to
-everybody.
+Most clients show structuredContent to the model in place of the text, or beside it. With --structured auto
+only those get it that keep it apart or ask for it (the experimental capability moltis-fs/structured), and the
+JSON of long answers without what the text holds. Images go to clients that are known to show them: others would
+write them out as text. "always" gives all of it to everybody.
 
 A session is one run of the server, or one conversation of a client that tells of it (Codex, VS
 Code); --session gives it a name. Undo, redo, turn and since are about its changes alone; those of
 other sessions can be listed, and restored by id. A client may name the session of a call, and the
 user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
 "moltis-fs/turn", both strings. Any other key of ours there is refused.`,
-		options: options("approve dialect read-only allow-weaker"+onSuite,
+		options: options("approve dialect tool-prefix read-only allow-weaker"+onSuite,
 			opt("structured", "WHEN", "which clients get structuredContent (default: auto)",
 				"auto", "always", "never"),
 			opt("confine", "", "also have the kernel limit this server, and what it starts, to its own "+

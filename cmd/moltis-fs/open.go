@@ -69,6 +69,14 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	if cfg, from, err = in.readConfig(file); err == nil {
 		err = in.overridePolicies(&cfg)
 	}
+	switch {
+	case err != nil:
+	case in.given("tool-prefix"):
+		cfg.Tools.FS.ToolPrefix = in.option("tool-prefix")
+		err = cfg.Check()
+	case in.command.name == "call":
+		cfg.Tools.FS.ToolPrefix = "" // a person has no other tools
+	}
 	return cfg, from, err
 }
 

@@ -47,7 +47,7 @@ It listens on loopback only. There is no TLS: for other machines put a proxy bef
 --approve says who approves changes while require_approval is true. "queue" waits for an answer from
 elsewhere, as of moltis-fs approvals; "terminal" asks on the controlling terminal; "yes" approves
 everything but what runs code later, "yes-exec" that too; "never" refuses everything at once.`,
-		options: options("approve dialect read-only config policies-json data-dir root principal",
+		options: options("approve dialect tool-prefix read-only config policies-json data-dir root principal",
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sort"
 	"strings"
 	"sync/atomic"
 
@@ -125,10 +126,46 @@ type Page struct {
 	// cuts what is longer: then the configuration can only make it less.
 	Bytes int
 	Hard  bool
+	// JSON says that Bytes counts the text as a JSON string has it, for clients that put an answer into one before
+	// they cut it.
+	JSON  bool
 	Lines int // the most lines, 0 for no limit but ours
 	// Numbers is how lines are numbered where the configuration leaves it open: "arrow" (also ""),
 	// "tab" or "compact".
 	Numbers string
+}
+
+// Over gives by how many bytes a text is longer than the page; 0 or less: it fits. A page without a limit takes any text.
+func (p Page) Over(text string) int {
+	if p.Bytes <= 0 {
+		return 0
+	}
+	return p.Size(text) - p.Bytes
+}
+
+// Size gives how many bytes of the page a text takes.
+func (p Page) Size(text string) int {
+	n := len(text)
+	if !p.JSON {
+		return n
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
+			n++
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
+}
+
+// Fit gives how many of n rows fit the page, where text is the answer with that many.
+func (p Page) Fit(n int, text func(rows int) string) int {
+	if p.Bytes <= 0 || p.Over(text(n)) <= 0 {
+		return n
+	}
+	return max(0, sort.Search(n, func(k int) bool { return p.Over(text(k)) > 0 })-1)
 }
 
 // Scope lists the paths that a caller may read and change: absolute paths, each with all that is below it, links

@@ -639,6 +639,17 @@ func (o *opened) close() error {
 // Readers make content of bytes.
 func (e *Engine) Readers() *readers.Readers { return e.readers }
 
+// Page gives the page p under the configuration. One that the client cuts only becomes smaller by context_window_tokens.
+func (e *Engine) Page(p dialect.Page) dialect.Page {
+	tokens := e.cfg.ContextWindowTokens
+	window := int(readers.WindowBytes(tokens))
+	if p.Bytes <= 0 || tokens > 0 && !p.Hard {
+		p.Bytes = window
+	}
+	p.Bytes = min(p.Bytes, window)
+	return p
+}
+
 // Root is the directory that the allow list is narrowed to, or "".
 func (e *Engine) Root() string { return e.root }
 

@@ -399,10 +399,10 @@ var rows = map[engine.Cause]Row{
 		Hint: "Tell the user; the operator's log has the details.", Person: "The log has the details."},
 
 	NotShown:    {Type: "NotText", Says: "{fact} | {path} can't be shown", Hint: "{hint}"},
-	NotNotebook: {Type: "NotText", Says: "{fact}" + untouched, Hint: "Use {Edit} on the file's text as Read shows it; where Read shows cells, the text comes with {encoding}: utf-8."},
+	NotNotebook: {Type: "NotText", Says: "{fact}" + untouched, Hint: "Use {Edit} on the file's text as {Read} shows it; where it shows cells, the text comes with {encoding}: utf-8."},
 	NoSuchCell: {Type: "InvalidArgument", Says: "{fact}" + untouched,
-		Hint:   "{Count?}Ask the user to repair the notebook, or use {Edit} on the file's text (Read shows it with {encoding}: utf-8). | Take a {cell_id} from Read.",
-		Person: "{Count?}Repair the notebook, or use {Edit} on the file's text. | Take a {cell_id} from Read."},
+		Hint:   "{Count?}Ask the user to repair the notebook, or use {Edit} on the file's text ({Read} shows it with {encoding}: utf-8). | Take a {cell_id} from {Read}.",
+		Person: "{Count?}Repair the notebook, or use {Edit} on the file's text. | Take a {cell_id} from {Read}."},
 	NoEncoding:   {Type: "EncodingError", Says: "there is no encoding \"{Name}\"; near it are {Near}", Hint: "Use one of those."},
 	Undecodable:  {Type: "EncodingError", Says: "{path} cannot be decoded as {Name}", Hint: "Name another encoding."},
 	CountDiffers: {Type: "CountMismatch", Says: "there would be {Total} replacements instead of {Expected}" + unchanged, Hint: "Look at what is found, then send its number."},

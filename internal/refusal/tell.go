@@ -57,6 +57,7 @@ func Of(c engine.Cause) Row {
 type Voice struct {
 	Path  string              // {path}, as the caller has it
 	Show  func(string) string // writes a path of the facts; nil: edit.ShownPath
+	Hint  func(string) string // how tools are named in a hint that the facts bring with them; nil: as they are
 	Names func(string) string // how the caller calls a tool or an argument; "", or nil: it has none
 	Now   map[string]string   // the moments of the call, by their names
 	// Private: the caller has other paths than the engine, and is told of none of the engine's.
@@ -170,6 +171,9 @@ func (t teller) value(name string) (string, bool) {
 	}
 	if !known {
 		text, known = t.field(name)
+	}
+	if known && t.v.Hint != nil && (name == "hint" || name == "Hint") {
+		text = t.v.Hint(text)
 	}
 	if !known {
 		text = t.v.Now[name]

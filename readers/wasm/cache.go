@@ -13,9 +13,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -43,6 +46,7 @@ func (c *Cache) Get() wazero.CompilationCache {
 func (c *Cache) Keep() {
 	if c.usable() {
 		seal(c.Dir)
+		bound(c.Dir)
 	}
 }
 
@@ -132,6 +136,25 @@ func seal(dir string) {
 		}
 		if sum, ok := checksum(entry); ok {
 			_ = os.WriteFile(entry+sealed, []byte(sum), 0o600)
+		}
+	}
+}
+
+// entriesKept is how many entries a cache has: three modules, each in a few versions of ours, with up to 20 MB each.
+const entriesKept = 8
+
+// bound removes the oldest entries beyond entriesKept. A process that runs one has it in memory.
+func bound(dir string) {
+	age := map[string]time.Time{}
+	for entry := range cacheEntries(dir) {
+		if info, err := os.Stat(entry); err == nil {
+			age[entry] = info.ModTime()
+		}
+	}
+	newest := slices.SortedFunc(maps.Keys(age), func(a, b string) int { return age[b].Compare(age[a]) })
+	for _, entry := range newest[min(len(newest), entriesKept):] {
+		if os.Remove(entry) == nil { // else it is tried again
+			_ = os.Remove(entry + sealed)
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -146,5 +148,34 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCacheIsBounded: of many versions the newest stay, each with its seal.
+func TestCacheIsBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	now := time.Now()
+	for i := range entriesKept + 5 {
+		version := filepath.Join(dir, fmt.Sprintf("wazero-v%d", i%3))
+		must(t, os.MkdirAll(version, 0o700))
+		entry := filepath.Join(version, fmt.Sprintf("%02d", i))
+		must(t, os.WriteFile(entry, []byte("code"), 0o600))
+		must(t, os.Chtimes(entry, now, now.Add(time.Duration(i)*time.Second)))
+	}
+	(&Cache{Dir: dir}).Keep()
+	left, seals := slices.Collect(cacheEntries(dir)), 0
+	for _, entry := range left {
+		if name := filepath.Base(entry); name < "05" {
+			t.Errorf("%s is older than others that are gone", name)
+		}
+	}
+	must(t, filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(p) == sealed {
+			seals++
+		}
+		return err
+	}))
+	if len(left) != entriesKept || seals != entriesKept {
+		t.Errorf("%d entries and %d seals are left", len(left), seals)
 	}
 }

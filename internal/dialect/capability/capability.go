@@ -86,6 +86,13 @@ type call struct {
 	*Dialect
 	def    *definition
 	caller approval.Tier // that the call came with
+	page   dialect.Page  // of the caller
+}
+
+// A list is an answer whose rows a page may leave out.
+type list interface {
+	rows() int
+	first(n int) any // the answer with so many, which says that there are more
 }
 
 // A tool carries a capability out.
@@ -155,6 +162,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			&dialect.UnknownToolError{Tool: in.Tool, Nearest: args.Nearest(in.Tool, names)})
 	}
 	c.Tier = d.offer.tier(def, in.Tier)
+	if in.Page.Bytes > 0 { // else it is a program, which takes all
+		c.page = d.e.Page(in.Page)
+	}
 	limit := d.e.TimeFor(def.Changes, c.Tier)
 	if t.ownTime {
 		limit = d.e.OwnTime(def.Changes)
@@ -181,6 +191,11 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		},
 		Run: func(ctx context.Context, decoded any) (*answer, error) {
 			v, err := t.run(ctx, c, decoded)
+			if l, ok := v.(list); ok && err == nil {
+				if n := c.page.Fit(l.rows(), func(n int) string { return textOf(l.first(n)) }); n < l.rows() {
+					v = l.first(n)
+				}
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -209,6 +224,15 @@ type answer struct{ dialect.Object }
 func succeed(name string, v any) (*answer, error) {
 	data, err := args.Encode(v)
 	return &answer{dialect.Object{Of: name, Content: data}}, err
+}
+
+// textOf is the text of a success.
+func textOf(v any) string {
+	a, err := succeed("", v)
+	if err != nil {
+		return ""
+	}
+	return a.Text()
 }
 
 // Text is the answer as it is said over JSON-RPC.

@@ -49,6 +49,7 @@ type content struct {
 	Modified  *string `json:"modified"`
 	Checksum  *string `json:"checksum"` // nil: to make it takes more than a second
 	Truncated bool    `json:"truncated"`
+	Next      int64   `json:"next_offset,omitempty"`
 	Hidden    int     `json:"hidden_chars,omitempty"`
 	Lines     []int   `json:"hidden_lines,omitempty"`
 }
@@ -57,19 +58,31 @@ func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 	var out *content
 	err := c.Read(ctx, a.Path, func(ctx context.Context,
 		s *engine.Source) (*engine.ReadRecord, error) {
-		w := window{off: value(a.Offset, 0), n: value(a.Limit, -1)}
-		part, sight, err := w.read(ctx, s, value(a.Encoding, "utf-8"), c.e.Config().MaxReadBytes)
+		sum, err := s.QuickHash(ctx)
 		if err != nil {
 			return nil, err
 		}
-		sum, err := s.QuickHash(ctx)
-		known := &sum
-		if sum == "" {
-			known = nil
+		out = &content{Size: s.Info.Size, Modified: stamp(s.Info.ModTime)}
+		if sum != "" {
+			out.Checksum = &sum
 		}
-		out = &content{part, s.Info.Size, stamp(s.Info.ModTime), known, w.end < s.Info.Size, 0, nil}
-		out.Hidden, out.Lines = text.HiddenLines(part)
-		return sight, err
+		w, cut := window{off: value(a.Offset, 0), n: value(a.Limit, -1)}, false
+		for ; ; cut = true {
+			part, sight, err := w.read(ctx, s, value(a.Encoding, "utf-8"), c.e.Config().MaxReadBytes)
+			if err != nil {
+				return nil, err
+			}
+			out.Content, out.Truncated = part, w.end < s.Info.Size
+			if out.Truncated && cut {
+				out.Next = w.end
+			}
+			out.Hidden, out.Lines = text.HiddenLines(part)
+			over, n := int64(c.page.Over(textOf(out))), w.end-w.off
+			if over <= 0 || n <= utf8.UTFMax {
+				return sight, nil
+			}
+			w.n = max(min(n-1, n*int64(c.page.Bytes)/(int64(c.page.Bytes)+over)), utf8.UTFMax)
+		}
 	})
 	return out, err
 }
@@ -204,12 +217,22 @@ func runList(ctx context.Context, c *call, a *listArgs) (any, error) {
 		names[i] = path.Base(e.Path)
 		entries[i] = entry{names[i], kindName(e.Kind), size(e.Info), stamp(e.ModTime)}
 	}
-	return struct {
-		Entries []entry  `json:"entries"`
-		Total   int      `json:"total"`
-		Path    string   `json:"path"`
-		Odd     []string `json:"odd_names,omitempty"`
-	}{entries, len(entries), l.Path, engine.OddNames("", slices.Values(names))}, nil
+	return &listing{entries, len(entries), l.Path, engine.OddNames("", slices.Values(names)), 0}, nil
+}
+
+// listing is the answer of list.
+type listing struct {
+	Entries []entry  `json:"entries"`
+	Total   int      `json:"total"`
+	Path    string   `json:"path"`
+	Odd     []string `json:"odd_names,omitempty"`
+	LeftOut int      `json:"left_out,omitempty"`
+}
+
+func (l *listing) rows() int { return len(l.Entries) }
+
+func (l *listing) first(n int) any {
+	return &listing{l.Entries[:n], n, l.Path, l.Odd, len(l.Entries) - n}
 }
 
 type statArgs struct {

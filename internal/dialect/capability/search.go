@@ -51,3 +51,9 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
 	out.Odd = engine.OddNames(r.Root, slices.Values(names))
 	return out, nil
 }
+
+func (s *searched) rows() int { return len(s.Matches) }
+
+func (s *searched) first(n int) any {
+	return &searched{s.Matches[:n], s.Total, s.Truncated || n < len(s.Matches), s.Odd}
+}

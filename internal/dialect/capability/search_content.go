@@ -158,3 +158,15 @@ func answered(a *searchContentArgs, r *grep.Result) *contentAnswer {
 	}
 	return out
 }
+
+func (c *contentAnswer) rows() int { return len(c.Results) + len(c.PerFile) }
+
+// first leaves out files, of which there are none where there are results.
+func (c *contentAnswer) first(n int) any {
+	out := *c
+	out.Results, out.Truncated = c.Results[:min(n, len(c.Results))], c.Truncated || n < c.rows()
+	if c.PerFile != nil {
+		out.PerFile = c.PerFile[:min(n, len(c.PerFile))]
+	}
+	return &out
+}

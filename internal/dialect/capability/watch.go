@@ -182,14 +182,21 @@ func runEvents(ctx context.Context, c *call, a *eventsArgs) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(value(a.Wait, 0))*time.Millisecond)
 	defer cancel()
 	by := dialect.Call{Principal: c.Principal, Session: c.Session, Scope: (*dialect.Scope)(c.Scope)}
-	events, err := c.Dialect.Events(ctx, by, int64(value(a.Cursor, 0)), value(a.Limit, 100))
-	if err != nil {
-		return nil, err
+	for most := value(a.Limit, 100); ; {
+		events, err := c.Dialect.Events(ctx, by, int64(value(a.Cursor, 0)), most)
+		if err != nil {
+			return nil, err
+		}
+		out := struct {
+			Events []any `json:"events"`
+			Next   int64 `json:"next_cursor"`
+		}{raws(events), events.Next}
+		if n := len(out.Events); n > 1 && c.page.Over(textOf(out)) > 0 {
+			most = n / 2 // the others come by the cursor
+			continue
+		}
+		return out, nil
 	}
-	return struct {
-		Events []any `json:"events"`
-		Next   int64 `json:"next_cursor"`
-	}{raws(events), events.Next}, nil
 }
 
 func raws(events dialect.Events) []any {

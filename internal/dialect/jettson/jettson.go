@@ -74,8 +74,8 @@ type tool struct {
 var changes = []string{"Write", "Edit", "MultiEdit"}
 
 var tools = []tool{
-	{"jettson_files_read", "Read a file", "Reads a text file of /workspace. Of a file over 1 MB " +
-		"the first 1 MB is returned, with truncated: true.", nil, args.Of[pathArgs](nil), read},
+	{"jettson_files_read", "Read a file", "Reads a text file of /workspace. Of a file over 1 MB, or " +
+		"more than the client shows, the beginning is returned, with truncated: true.", nil, args.Of[pathArgs](nil), read},
 	{"jettson_files_write", "Write a file", "Writes a text file of /workspace, and the directories " +
 		"above it. Overwrites an existing file.", changes, args.Of[writeArgs](nil), write},
 	{"jettson_files_list", "List a directory", "Lists a directory of /workspace.",
@@ -125,13 +125,17 @@ type call struct {
 	*Dialect
 	path, content string // as the model gives them
 	home, at      string // the workspace, and the path in it; absolute. at: "" where it leads out
+	page          dialect.Page
 	answer        reply
 }
 
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session),
+	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session), 
 		Call: engine.NewCall(in, "jettson", in.Tool)}
+	if in.Page.Bytes > 0 {
+		c.page = d.e.Page(in.Page)
+	}
 	t, unknown := d.tool(in.Tool)
 	if unknown != nil {
 		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
@@ -220,23 +224,38 @@ func refuse(format string, a ...any) error { return args.Errorf("", format, a...
 func read(ctx context.Context, c *call) error {
 	return c.Read(ctx, c.at,
 		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
-			part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, maxRead), maxRead)
-			if err != nil {
-				return nil, err
+			for most := int64(maxRead); ; {
+				part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, most), maxRead)
+				if err != nil {
+					return nil, err
+				}
+				whole := part
+				for cut := 1; cut < utf8.UTFMax && s.Info.Size > most && !utf8.Valid(whole); cut++ {
+					whole = part[:len(part)-cut] // the last character may be cut in two
+				}
+				if !utf8.Valid(whole) {
+					return nil, refuse("%s is not UTF-8 text — use Jettson Shell for that.", c.path)
+				}
+				content := string(whole)
+				c.answer = reply{Path: c.path, Content: &content, Size: new(s.Info.Size),
+					Truncated: new(s.Info.Size > most)}
+				c.answer.Hidden, c.answer.Lines = text.HiddenLines(content)
+				over, n := int64(c.page.Over(textOf(c.answer))), int64(len(part))
+				if over <= 0 || n <= utf8.UTFMax {
+					return sight, nil
+				}
+				most = max(min(n-1, n*int64(c.page.Bytes)/(int64(c.page.Bytes)+over)), utf8.UTFMax)
 			}
-			whole := part
-			for cut := 1; cut < utf8.UTFMax && s.Info.Size > maxRead && !utf8.Valid(whole); cut++ {
-				whole = part[:len(part)-cut] // the last character may be cut in two
-			}
-			if !utf8.Valid(whole) {
-				return nil, refuse("%s is not UTF-8 text — use Jettson Shell for that.", c.path)
-			}
-			content := string(whole)
-			c.answer = reply{Path: c.path, Content: &content, Size: new(s.Info.Size),
-				Truncated: new(s.Info.Size > maxRead)}
-			c.answer.Hidden, c.answer.Lines = text.HiddenLines(content)
-			return sight, nil
 		})
+}
+
+// textOf is the text of an answer.
+func textOf(r reply) string {
+	raw, err := args.Encode(r)
+	if err != nil {
+		return ""
+	}
+	return string(raw)
 }
 
 func write(ctx context.Context, c *call) error {
@@ -270,6 +289,7 @@ type reply struct {
 	Written   *int     `json:"bytes_written,omitempty"`
 	Entries   *[]entry `json:"entries,omitempty"`
 	Odd       []string `json:"odd_names,omitempty"`
+	LeftOut   int      `json:"left_out,omitempty"` // entries that the client has no room for
 	Deleted   bool     `json:"deleted,omitempty"`
 }
 
@@ -301,8 +321,12 @@ func list(ctx context.Context, c *call) error {
 		}
 		entries, names = append(entries, one), append(names, one.Name)
 	}
-	c.answer = reply{Path: c.path, Entries: &entries,
-		Odd: engine.OddNames("", slices.Values(names))}
+	show := func(n int) string {
+		some := entries[:n]
+		c.answer = reply{Path: c.path, Entries: &some, Odd: engine.OddNames("", slices.Values(names)), LeftOut: len(entries) - n}
+		return textOf(c.answer)
+	}
+	show(c.page.Fit(len(entries), show))
 	c.Trace.Paths = []string{c.at}
 	return nil
 }

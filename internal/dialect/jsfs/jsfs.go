@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	random "math/rand/v2"
 	"path"
@@ -196,8 +197,30 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	op := engine.Operation[*runArgs, *dialect.Object]{Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true), Decode: r.decode}
 	return refusal.Do(ctx, d.e, r.Call, op, func(ctx context.Context, a *runArgs) (any, error) {
 		err := r.script(ctx, a)
-		return r.reply, err
+		return r.fitted(), err
 	}, func(no *engine.Refusal) any { return reply{Error: new(why(no))} })
+}
+
+// fitted is the reply with as much of the output as the caller's page has room for.
+func (r *run) fitted() reply {
+	out, page := r.reply, r.in.Page
+	if page.Bytes == 0 {
+		return out
+	}
+	page = r.e.Page(page)
+	show := func(n int) string {
+		if out.Output = r.reply.Output; n < len(out.Output) {
+			part := strings.ToValidUTF8(out.Output[:n], "")
+			out.Output = fmt.Sprintf("%s\n[%d more bytes are left out: this client shows no more]", part, len(out.Output)-len(part))
+		}
+		raw, err := args.Encode(out)
+		if err != nil {
+			return ""
+		}
+		return string(raw)
+	}
+	show(page.Fit(len(r.reply.Output), show))
+	return out
 }
 
 func (d *Dialect) nearest(tool string) string {

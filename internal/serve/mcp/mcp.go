@@ -4,8 +4,9 @@
 // Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28
 // (without) are spoken side by side.
 //
-// An answer has both: a text block in the shape that models trained on Claude Code know,
-// followed by image and resource blocks for the bytes, and structuredContent with its JSON. A
+// An answer has a text block in the shape that models trained on Claude Code know. A client that is known to show
+// images to a model gets image and resource blocks for the bytes, and one that is known to keep it apart from the
+// text gets structuredContent with its JSON: clients.go has the table. A
 // refusal has isError set, so that the model sees it and can do better. A tool that does not exist,
 // or that this caller may not call, is a protocol error with the nearest tool. So is a broken host.
 //
@@ -58,11 +59,10 @@ const (
 type Structured string
 
 const (
-	// StructuredAuto gives it to every client but those known to show it to the model in place of
-	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. Bytes, and the text
-	// of a long answer, have a block of their own and are left out of it.
+	// StructuredAuto gives it to clients that are known to keep it apart from the text for the model, and to those
+	// that ask for it. Bytes, and the text of a long answer, have a block of their own and are left out of it.
 	StructuredAuto Structured = "auto"
-	// StructuredAlways gives the whole payload to every client.
+	// StructuredAlways gives the whole payload to every client, and images too.
 	StructuredAlways Structured = "always"
 	StructuredNever  Structured = "never"
 )
@@ -250,7 +250,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		s.instruct(res, req)
 		if list, ok := res.(*sdk.ListToolsResult); ok {
 			list.Tools = s.listed.Load().tools // in the order of the dialect; the SDK sorts by name
-			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
+			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.known(clientOf(r.ClientInfo(), r.ClientCapabilities())).structured {
 				list.Tools = withoutOutput(list.Tools)
 			}
 		}
@@ -292,12 +292,15 @@ func withoutOutput(list []*sdk.Tool) []*sdk.Tool {
 	return out
 }
 
-// structured reports whether this client gets structuredContent.
-func (s *server) structured(client *sdk.Implementation) bool {
-	if s.o.Structured != StructuredAuto || client == nil {
-		return s.o.Structured != StructuredNever
+// known gives the client c as the options have it served.
+func (s *server) known(c client) client {
+	switch s.o.Structured {
+	case StructuredAlways:
+		c.structured, c.images = true, true
+	case StructuredNever:
+		c.structured = false
 	}
-	return !clientOf(client).textOnly
+	return c
 }
 
 // unknown puts the call on record and names the nearest tool.
@@ -334,7 +337,7 @@ func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	by := s.caller(req.Extra)
 	c := by.Call
 	c.Heard, c.Session, c.Turn = by.heard, cmp.Or(s.o.Session, session, by.session, s.o.Run), turn
-	c.Tool, c.Args, c.Page = req.Params.Name, req.Params.Arguments, clientOf(req.ClientInfo()).page
+	c.Tool, c.Args, c.Page = req.Params.Name, req.Params.Arguments, clientOf(req.ClientInfo(), req.ClientCapabilities()).page
 	if who := req.ClientInfo(); who != nil {
 		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
 	}
@@ -433,7 +436,7 @@ func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResul
 		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
 		return nil, protocolError(o.err)
 	}
-	return s.result(o.answer, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
+	return s.result(o.answer, s.known(clientOf(req.ClientInfo(), req.ClientCapabilities())), s.o.Structured == StructuredAlways)
 }
 
 // fingerprint tells calls apart: the same caller asking for the same thing.
@@ -443,40 +446,6 @@ func fingerprint(c dialect.Call) [sha256.Size]byte {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// A client describes a program that calls us: measured with it, see docs/clients.md.
-type client struct {
-	name string // its clientInfo begins so, in lower case
-	// textOnly: it gives the model structuredContent in place of the text and the images beside it
-	// (Claude Code and VS Code), or beside it, as gemini-cli
-	// with what was refused, so it gets none.
-	textOnly bool
-	page     dialect.Page
-}
-
-// The limits leave room for what stands around the text: our own notes and the client's JSON.
-var clients = []client{
-	// 25,000 tokens, at three and a half bytes each: where its own Read stops.
-	{"claude-code", true, dialect.Page{Bytes: 87_500, Numbers: "tab"}},
-	{"visual studio code", true, dialect.Page{}},
-	{"codex", true, dialect.Page{Bytes: 10_000, Hard: true}},
-	{"gemini-cli", true, dialect.Page{Bytes: 38_000, Hard: true}},
-	{"opencode", false, dialect.Page{Bytes: 49_000, Hard: true, Lines: 1_990}},
-}
-
-// clientOf gives the row of the client that info names; for a stranger the zero client.
-func clientOf(info *sdk.Implementation) client {
-	if info == nil {
-		return client{}
-	}
-	name := strings.ToLower(info.Name)
-	for _, c := range clients {
-		if strings.HasPrefix(name, c.name) {
-			return c
-		}
-	}
-	return client{}
 }
 
 // conversationKeys are the places in a call's _meta where clients name their conversation and the prompt that a

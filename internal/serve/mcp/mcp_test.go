@@ -70,6 +70,9 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 	t.Helper()
 	toServer, fromServer := serve(t, cfg, so, o)
 	co := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}}
+	if name == "test" { // a program, which asks for all that there is
+		co.Capabilities.Experimental = map[string]any{"moltis-fs/structured": map[string]any{}}
+	}
 	if elicit != nil {
 		co.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			res := &sdk.ElicitResult{Action: elicit(r.Params)}
@@ -242,15 +245,15 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// Clients that show structuredContent to the model in place of the text get the text only, and no schema that asks for more.
+// Clients get structured content that are known to keep it apart, or that ask for it, and no schema that asks for it otherwise.
 func TestStructured(t *testing.T) {
 	for _, c := range []struct {
 		mode   mcp.Structured
 		client string
 		want   bool
 	}{
-		{"", "inspector", true}, {"", "claude-code", false}, {"", "codex-mcp-client", false}, {"", "gemini-cli-mcp-client", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
-		{mcp.StructuredAlways, "claude-code", true}, {mcp.StructuredNever, "inspector", false},
+		{"", "somebody", false}, {"", "test", true}, {"", "ai-sdk-mcp-client", true}, {"", "mcp-inspector", true}, {"", "claude-code", false}, {"", "codex-mcp-client", false}, {"", "gemini-cli-mcp-client", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
+		{mcp.StructuredAlways, "claude-code", true}, {mcp.StructuredAlways, "somebody", true}, {mcp.StructuredNever, "test", false},
 	} {
 		root := toolstest.Tree(t)
 		f := file(t, root, "a.txt", "one\ntwo\n")
@@ -442,16 +445,16 @@ func heldCalls(t *testing.T) {
 	if content(t, f) != "one\n" {
 		t.Fatal("the file was changed")
 	}
-	if got := edit(3, "two", answer(first)); !strings.Contains(got, "approval_timeout") {
+	if got := edit(3, "two", answer(first)); !strings.Contains(got, "question of this call is over") {
 		t.Errorf("an answer given twice: %s", got)
 	}
 	second := state(edit(4, "two", ""))
 	time.Sleep(400 * time.Millisecond) // the question runs out
-	if got := edit(5, "two", answer(second)); !strings.Contains(got, "approval_timeout") {
+	if got := edit(5, "two", answer(second)); !strings.Contains(got, "question of this call is over") {
 		t.Errorf("an answer that comes too late: %s", got)
 	}
 	third := state(edit(6, "two", ""))
-	if got := edit(7, "two", answer(third)); !strings.Contains(got, `"kind":"edit"`) || content(t, f) != "two\n" {
+	if got := edit(7, "two", answer(third)); !strings.Contains(got, "has been updated") || content(t, f) != "two\n" {
 		t.Errorf("the answer: %s", got)
 	}
 }

@@ -17,19 +17,25 @@ import (
 // be twice as long.
 const briefOver = 2 << 10
 
-// result carries an answer: its text, a block for each image or file in it, and with structured its
-// JSON. Unless whole is set, the JSON goes without the contents of the blocks.
-func (s *server) result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
+// result carries an answer to a client: its text, a block for each image or file in it, and its JSON, as far as the client takes
+// them. Unless whole is set, the JSON goes without the contents of the blocks.
+func (s *server) result(a dialect.Answer, to client, whole bool) (*sdk.CallToolResult, error) {
 	blocks, err := a.Blocks()
 	if err != nil {
 		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
 	text := a.Text()
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: a.Refused()}
+	said := &sdk.TextContent{Text: text}
+	r := &sdk.CallToolResult{Content: []sdk.Content{said}, IsError: a.Refused()}
 	for _, b := range blocks {
+		if !to.images {
+			said.Text += fmt.Sprintf("\n[%s of %d bytes is not sent: this client is not known to show it to you. Tell the user that "+
+				"--structured always sends it]", b.MediaType, len(b.Data))
+			continue
+		}
 		r.Content = append(r.Content, content(b))
 	}
-	if !structured {
+	if !to.structured {
 		return r, nil
 	}
 	b, may := a.(dialect.Brief)
