@@ -425,7 +425,7 @@ func daily() []*command {
 
 // entries are the ways in which agents call.
 func entries() []*command {
-	return []*command{mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand()}
+	return []*command{mcpCommand(), serveCommand(), consoleCommand(), acpCommand(), callCommand(), jsCommand()}
 }
 
 // others look after what the program keeps, and tell of it; the last ones are for the program alone.
