@@ -151,7 +151,9 @@ func (in *invocation) tellConsole(page *console.Console, listeners []net.Listene
 		}
 		return misuse("add --listen 127.0.0.1:0", "a browser can't reach the page by a Unix socket")
 	}
-	tell := func() { fmt.Fprintf(in.err, "%s: console at http://%s/console/#code=%s\n", program, listeners[i].Addr(), page.Code()) }
+	tell := func() {
+		fmt.Fprintf(in.err, "%s: console at http://%s/console/#code=%s\n", program, listeners[i].Addr(), page.Code())
+	}
 	tell()
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "hint: the code signs in once, within a minute; Enter prints another one\n")

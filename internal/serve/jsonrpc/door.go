@@ -28,7 +28,7 @@ type caller struct {
 	byUser          bool
 	secret          string      // of its token; "" for our own user on a socket, and in a browser
 	still           func() bool // whether a browser's cookie holds; nil for others
-	program         string // as it names itself
+	program         string      // as it names itself
 	headers         map[string]string
 }
 

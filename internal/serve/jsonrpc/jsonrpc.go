@@ -64,7 +64,7 @@ type Options struct {
 	// context of a handler ends with its token and with the server.
 	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
-	Console  Console // nil: there is no page
+	Console  Console       // nil: there is no page
 	Metrics  *hook.Metrics // nil: there are none
 	Logger   *slog.Logger
 }
