@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -11,14 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
-	"moltisfs/internal/serve/console"
 	"moltisfs/internal/serve/jsonrpc"
 )
 
@@ -61,27 +58,6 @@ everything but what runs code later, "yes-exec" that too; "never" refuses everyt
 	}
 }
 
-func consoleCommand() *command {
-	c := serveCommand()
-	c.name, c.short = "console", "open a page in the browser for those who answer and undo"
-	c.long = `Starts a server as serve --console does, on a free port of loopback, and prints the address of its page
-with a code that signs in once, within a minute. Enter prints another one.
-
-The page shows what waits for approval with its diff, what was changed and its undo, what was refused
-and by which rule, the audit log, sessions, the trash, tokens, and the state of the store. Everything
-in it is a method of docs/http.md, or a command. See docs/console.md.`
-	c.options = slices.DeleteFunc(c.options, func(o option) bool { return o.name == "console" })
-	c.examples = []string{"moltis-fs console", "moltis-fs console --config team.toml --listen 127.0.0.1:7790"}
-	c.run = func(ctx context.Context, in *invocation) error {
-		in.values["console"] = "true"
-		if !in.given("listen") {
-			in.values["listen"] = "127.0.0.1:0"
-		}
-		return serveHTTP(ctx, in)
-	}
-	return c
-}
-
 func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if !in.given("listen") {
 		return misuse(seeHelp(in.command), "serve needs --listen ADDRESS")
@@ -116,53 +92,23 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
 			Principal: a.Principal, SessionKey: a.Session})
 	}
-	var page *console.Console
 	o := jsonrpc.Options{
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
 	}
-	if in.given("console") {
-		page = console.New(console.Options{Tokens: o.Tokens, Owner: operatorAt("the console"), Methods: o.Operator, Logger: logger})
-		o.Console = page
-	}
+	page := in.console(&o)
 	server := jsonrpc.New(d, o)
 	listeners, err := in.listen(dir)
 	if err != nil {
 		return err
 	}
-	if page != nil {
-		if err := in.tellConsole(page, listeners); err != nil {
-			return err
-		}
-		go page.Sample(ctx)
+	if err := in.tellConsole(ctx, page, listeners); err != nil {
+		return err
 	}
 	in.tellOpen(d.now.cfg, in.openText(d.now.cfg), in.approves("queue"))
 	return server.Serve(ctx, listeners...)
-}
-
-// tellConsole prints the address of the page with a code, and another one for each line that a person enters.
-func (in *invocation) tellConsole(page *console.Console, listeners []net.Listener) error {
-	i := slices.IndexFunc(listeners, func(l net.Listener) bool { return l.Addr().Network() == "tcp" })
-	if i < 0 {
-		for _, l := range listeners {
-			_ = l.Close() // nobody has connected
-		}
-		return misuse("add --listen 127.0.0.1:0", "a browser can't reach the page by a Unix socket")
-	}
-	tell := func() {
-		fmt.Fprintf(in.err, "%s: console at http://%s/console/#code=%s\n", program, listeners[i].Addr(), page.Code())
-	}
-	tell()
-	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
-		fmt.Fprintf(in.err, "hint: the code signs in once, within a minute; Enter prints another one\n")
-		go func() {
-			for lines := bufio.NewScanner(f); lines.Scan(); tell() {
-			}
-		}()
-	}
-	return nil
 }
 
 // listen opens what --listen names, and says where that is.
