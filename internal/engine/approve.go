@@ -111,7 +111,7 @@ func (s *Step) shown() *Target {
 
 // question puts all that a plan is into words, and its digest.
 func question(c *Call, p *Plan) approval.Question {
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Client: c.Program,
 		Paths: p.Paths()}
 	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)), counted("writes in place", p.of(Overwrite)))
 	gone := 0

@@ -255,13 +255,16 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if len(q.New) > 0 {
 		out["new"] = mapped(q.New, shown)
 	}
+	if len(q.Code) > 0 {
+		out["code"] = mapped(q.Code, shown)
+	}
 	if len(q.Warnings) > 0 {
 		out["warnings"] = mapped(q.Warnings, shown)
 	}
 	if !e.Answered.IsZero() {
 		out["answered"] = e.Answered
 	}
-	for key, value := range map[string]string{"diff": q.Diff, "by": e.By, "reason": e.Reason} {
+	for key, value := range map[string]string{"client": q.Client, "diff": q.Diff, "by": e.By, "reason": e.Reason} {
 		if value != "" {
 			out[key] = shown(value)
 		}

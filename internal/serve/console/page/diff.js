@@ -131,7 +131,7 @@ export function fileBox(f, i, side, level = 'h3') {
   const cut = () => { end.dataset.cuts++; return () => { if (--end.dataset.cuts === 0) end.dispatchEvent(new Event('whole', { bubbles: true })); }; };
   const chips = [];
   if (f.change === 'created') chips.push(chip('new' + (f.modes?.[1] ? ', ' + f.modes[1] : ''), /[1357]/.test(f.modes?.[1] ?? '') ? 'warn' : ''));
-  else if (f.change === 'deleted') chips.push(chip('deleted'));
+  else if (f.change === 'deleted' || f.change === 'removed') chips.push(chip('deleted'));
   else if (f.modes && f.modes[0] && f.modes[1] && f.modes[0] !== f.modes[1]) chips.push(chip(`mode ${f.modes[0]} → ${f.modes[1]}`, 'warn'));
   if (f.from || f.change === 'moved') chips.push(chip('renamed'));
   if (f.binary) chips.push(chip('binary'));
@@ -148,6 +148,7 @@ export function fileBox(f, i, side, level = 'h3') {
 
 // ofQuestion gives the files of a question: those of its diff, then its paths that have no lines there.
 export function ofQuestion(q) {
+  q.paths ??= [];
   const files = parse(q.diff ?? ''), seen = new Set();
   for (const f of files) {
     if (f.note !== undefined) continue;

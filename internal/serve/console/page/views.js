@@ -60,7 +60,7 @@ export async function timeline(r) {
     const turns = [];
     for (const c of rows) {
       const t = turns.at(-1);
-      if (t && c.turn && t[0].turn === c.turn && t[0].session === c.session && t[0].principal === c.principal) t.push(c); else turns.push([c]);
+      if (t && t[0].turn === c.turn && t[0].session === c.session && t[0].principal === c.principal) t.push(c); else turns.push([c]);
     }
     list.append(...turns.map(turn));
   };
@@ -84,8 +84,8 @@ function turn(cs) {
   return h('li', { class: 'turn' }, h('div', { class: 'thead' }, at(cs.at(-1).time), h('b', {}, esc(c.principal)), c.label ? h('span', { class: 'label' }, '“', esc(c.label), '”') : null,
     dim(esc([c.turn && 'turn ' + c.turn, c.session, c.client].filter(Boolean).join(' · '))),
     many ? h('span', { class: 'tsum' }, dim(count(files, 'file')), counts(total(cs, 'added'), total(cs, 'removed')), h('span', { class: 'ck' }),
-      button('Undo since…', () => takeBack('checkpoints.rewind', { turn: c.turn, session: c.session, principal: c.principal },
-        `Undo all that ${c.principal} · ${c.session} changed since turn ${c.turn} began?`), '', `Undo since turn ${plain(c.turn)} of ${plain(c.principal)} began…`)) : null),
+      c.turn ? button('Undo since…', () => takeBack('checkpoints.rewind', { turn: c.turn, session: c.session, principal: c.principal },
+        `Undo all that ${c.principal} · ${c.session} changed since turn ${c.turn} began?`), '', `Undo since turn ${plain(c.turn)} of ${plain(c.principal)} began…`) : h('span', { class: 'nobutton' })) : null),
   h('ul', { class: 'calls' }, cs.map(call)));
 }
 
@@ -285,7 +285,7 @@ function plot(title, points, unit, limit) {
 
 export async function health() {
   const [store, config, doctor, past] = await Promise.all([rpc('store.stats'), rpc('config.show'), rpc('doctor.list').catch(err => ({ error: err.message })), history24()]);
-  const line = key => past.map(p => [new Date(p.time).getTime(), p[key]]), level = { ok: '', note: 'warn', hazard: 'danger' }, order = ['hazard', 'note', 'ok'];
+  const line = key => past.map(p => [new Date(p.time).getTime(), p[key]]), level = { ok: '', weaker: 'warn', hazard: 'danger' }, order = ['hazard', 'weaker', 'ok'];
   const show = v => Array.isArray(v) ? v.join(', ') || 'none' : v === null || v === undefined || v === '' ? 'none' : typeof v === 'object' ? JSON.stringify(v) : String(v);
   return [h('div', { class: 'plots' }, plot('Store', line('store'), bytes, store.max_bytes), plot('Audit log', line('audit'), bytes, config.audit_max_bytes), plot('Trash', line('trash'), bytes), plot('Questions waiting', line('waiting'), String)),
     h('h2', {}, 'Doctor'), doctor.error ? h('p', { class: 'warn-t' }, esc(doctor.error)) : doctor.findings.length ?

@@ -12,8 +12,11 @@ const entryOf = id => S.approvals.find(e => e.id === id);
 const isMine = e => e.principal === S.me.principal;
 const runsCode = e => e.code?.length > 0;
 const who = e => [e.principal, e.client].filter(Boolean).join(' · ');
-const what = e => e.paths.length === 1 ? pathNodes(e.paths[0]) : h('span', { class: 'path-n' }, count(e.paths.length, 'file'));
-const whatText = e => e.paths.length === 1 ? pathText(e.paths[0]).split('/').at(-1) : count(e.paths.length, 'file');
+const what = e => !e.paths.length ? '' : e.paths.length === 1 ? pathNodes(e.paths[0]) : h('span', { class: 'path-n' }, count(e.paths.length, 'file'));
+const whatText = e => !e.paths.length ? plain(e.summary) : e.paths.length === 1 ? pathText(e.paths[0]).split('/').at(-1) : count(e.paths.length, 'file');
+
+// below leaves the root out of the paths in a sentence; the place is named in full beside it.
+const below = text => names.root ? (text ?? '').replaceAll(names.root.replace(/\/$/, '') + '/', '') : text;
 
 // fate says what became of a question.
 function fate(e) {
@@ -36,6 +39,7 @@ export async function refresh() {
 // asked takes a question in. The oldest is first, so a new one comes last, below all that is read.
 export function asked(entry, quiet) {
   if (entryOf(entry.id)) return;
+  entry.paths ??= []; // a program has none
   const first = !S.approvals.length;
   S.approvals.push(entry);
   if (route().view === 'waiting') {
@@ -63,7 +67,7 @@ function row(e) {
     h('span', { class: 'l1' }, h('b', {}, esc(e.tool)), ' ', what(e), ' ', counts(e.added, e.removed)),
     h('span', { class: 'l2' }, h('span', { class: 'who' }, esc(who(e))), h('span', { class: 'left', 'data-until': e.expires })),
     h('span', { class: 'l3', title: done ? fate(e) : null }, done ? fate(e) :
-      n ? h('span', { class: 'warn-t' }, runsCode(e) ? '⚠ runs code' : '⚠ ' + count(n, 'warning')) : esc(e.summary))));
+      n ? h('span', { class: 'warn-t' }, runsCode(e) ? '⚠ runs code' : '⚠ ' + count(n, 'warning')) : esc(below(e.summary)))));
 }
 
 export function waiting(r) {
@@ -111,15 +115,15 @@ async function detail(id) {
       return fill(box, empty('It can’t be shown.', plain(err.message)));
     }
   }
-  if (route().view !== 'waiting' || route().id !== id) return;
+  if (!box.isConnected || route().view !== 'waiting' || route().id !== id) return;
   const files = W.files.get(id), many = files.length > 1, side = W.side && wide.matches;
   if (!W.read.has(id)) W.read.set(id, new Set());
-  const facts = [['Who', esc(e.principal)], ['Session', esc(e.session)], ['With', e.client ? esc(e.client) : null], ['Asked', at(e.asked)], ['What', esc(e.summary)],
-    ['Place', many ? names.root ? pathNodes(names.root, false) : null : pathNodes(e.paths[0], false)]].filter(([, v]) => v && (!Array.isArray(v) || v.join('')));
+  const facts = [['Who', esc(e.principal)], ['Session', esc(e.session)], ['With', e.client ? esc(e.client) : null], ['Asked', at(e.asked)], ['What', esc(below(e.summary))],
+    ['Place', e.paths.length === 1 ? pathNodes(e.paths[0], false) : names.root ? pathNodes(names.root, false) : null]].filter(([, v]) => v && (!Array.isArray(v) || v.join('')));
   fill(box, h('a', { class: 'back', href: href('waiting') }, '‹ all that wait'),
     h('h2', { id: 'dh', tabindex: '-1' }, esc(e.tool), ' ', what(e), ' ', counts(e.added, e.removed)),
     h('dl', { class: 'meta' }, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v)))),
-    e.warnings?.length ? h('ul', { class: 'warnings', 'aria-label': 'Warnings' }, e.warnings.map(w => h('li', {}, h('span', { 'aria-hidden': 'true' }, '⚠ '), esc(w)))) : null,
+    e.warnings?.length ? h('ul', { class: 'warnings', 'aria-label': 'Warnings' }, e.warnings.map(w => h('li', {}, h('span', { 'aria-hidden': 'true' }, '⚠ '), esc(below(w))))) : null,
     h('div', { class: 'bar answer', id: 'answer', role: 'group', 'aria-label': 'Your answer' }),
     many ? h('details', { class: 'toc', open: true }, h('summary', {}, count(files.length, 'file'), ' ', h('span', { class: 'dim only-wide' }, kbd('['), ' ', kbd(']'), ' step through them')),
       h('ol', { tabindex: '0', 'aria-label': 'Files' }, files.map((f, i) => h('li', { 'data-i': i }, h('a', { href: href('waiting', id), onclick: ev => { ev.preventDefault(); toFile(i); } },
@@ -323,7 +327,7 @@ export function waitingKey(key, repeat) {
   else if (key === 's' && wide.matches) toggleSide();
   else if (repeat) return false; // a key that is held answers once
   else if (key === 'A') approveAll();
-  else if (e?.state !== 'pending' || isMine(e)) return false;
+  else if (e?.state !== 'pending' || isMine(e) || !$('answer')) return false;
   else if (key === 'a') { if (W.armed !== e.id) approve(e); } // armed: Enter or a click, not a again
   else if (key === 'd') denyForm(e);
   else return false;
