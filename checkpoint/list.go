@@ -58,6 +58,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	limit := f.limit()
 	p.Checkpoints = make([]Checkpoint, 0, limit)
+	var listed []entry
 	part := strings.ToLower(f.PathContains)
 	for seq := below; p.Next == ""; {
 		es, err := h.below(ctx, &f, w, seq, limit+1)
@@ -78,12 +79,20 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 				break
 			}
 			p.Checkpoints, seq = append(p.Checkpoints, *e.c), e.seq
+			listed = append(listed, e)
 		}
 		if len(es) <= limit {
 			break
 		}
 	}
-	return p, nil
+	if !f.Undone || len(listed) == 0 {
+		return p, nil
+	}
+	undone, err := h.undoneSince(ctx, listed[len(listed)-1].seq)
+	for i, e := range listed {
+		p.Checkpoints[i].UndoneBy = undone.by(e)
+	}
+	return p, err
 }
 
 // below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a

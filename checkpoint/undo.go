@@ -78,14 +78,41 @@ type undone struct {
 }
 
 func (u *undone) has(e entry) bool {
-	return u.cancelled[e.seq] || e.run != 0 && e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
-		return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
-	})
+	return u.cancelled[e.seq] || e.run != 0 && e.undoOf == 0 && slices.ContainsFunc(u.undos, e.inRunOf)
+}
+
+// inRunOf says that the undo o took back the part of a run that e is in.
+func (e entry) inRunOf(o entry) bool {
+	return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
 }
 
 func (u *undone) note(e entry) {
 	u.cancelled[e.undoOf] = true
 	u.undos = append(u.undos, e)
+}
+
+// by is the undo of e that holds, "" where none does.
+func (u *undone) by(e entry) ID {
+	for _, o := range u.undos {
+		if o.undoOf == e.seq || e.run != 0 && e.undoOf == 0 && e.inRunOf(o) {
+			return o.c.ID
+		}
+	}
+	return ""
+}
+
+// undoneSince has the undos and redos of all sessions that came after seq.
+func (h *history) undoneSince(ctx context.Context, seq int64) (*undone, error) {
+	var w where
+	w.and("op.seq > ? AND op.undo_of IS NOT NULL AND op.outcome <> ?", seq, outcomeCode(Aborted))
+	u := &undone{cancelled: map[int64]bool{}}
+	err := h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, func(e entry) bool {
+		if !u.has(e) {
+			u.note(e)
+		}
+		return true
+	})
+	return u, err
 }
 
 // sameRun says that e and o have a run in common, whatever retention took of it.

@@ -45,6 +45,14 @@ func (c Config) Hash(beside ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// DenyAt says where entry i of DenyPaths stands, as "moltis.toml:12"; "" where that is not known.
+func (f *FS) DenyAt(i int) string {
+	if i < 0 || i >= len(f.denyAt) {
+		return ""
+	}
+	return f.denyAt[i]
+}
+
 // Tools is the section [tools]. It holds sections only.
 type Tools struct {
 	FS         FS         `toml:"fs" doc:"The filesystem tools. Every key is optional."`
@@ -98,7 +106,9 @@ type FS struct {
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
 	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
-	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
+	denyAt     []string   // where each entry of DenyPaths stands
+
+	Hooks Hooks `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
 }
 
 // Audit is [tools.fs.audit].

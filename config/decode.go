@@ -95,6 +95,12 @@ func (d *decoder) decode() {
 			return
 		}
 	}
+	fs := &d.config.Tools.FS
+	for i := range fs.DenyPaths {
+		const key = "tools.fs.deny_paths"
+		at := cmp.Or(d.spots[key+"["+strconv.Itoa(i)+"]"], d.spots[key])
+		fs.denyAt = append(fs.denyAt, d.name+":"+strconv.Itoa(at.line))
+	}
 	for _, f := range d.config.problems() {
 		base, _ := splitKey(f.Key)
 		if d.hasProblem[base] || d.hasProblem[f.Key] || f.dependsOn != "" && d.hasProblem[f.dependsOn] {

@@ -143,6 +143,7 @@ type Program struct {
 	Name    string // "host" when empty
 	Reloads bool
 	Where   string // as the audit log names this machine; "": not at all
+	Guest   bool   // it serves one call of a program that has its own start and stop on record
 }
 
 // DataDirError is a data directory that can't be ours. Its fields are Dir, Why and Do; Hint says where it could be instead.
@@ -183,10 +184,14 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 		return nil, err
 	}
 	o.at.Where = o.Program.Where
+	name := cmp.Or(o.Program.Name, "host")
+	if o.Program.Guest {
+		name = ""
+	}
 	return engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
 		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
-		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
+		Program:  engine.Program{Name: name, Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
 		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
 	})

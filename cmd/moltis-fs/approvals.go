@@ -226,14 +226,20 @@ func approvalsError(in *invocation, err error) error {
 
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
 // A call that an agent may have written takes --approve yes-exec for what runs code.
-func (in *invocation) approver(instead ...string) tools.Approver {
+// A method asks the queue; its yes is the operator's.
+func (in *invocation) approver(instead ...string) (tools.Approver, error) {
 	switch ofCall := slices.Contains([]string{"call", "js run"}, in.command.path); {
 	case in.given("yes") && ofCall:
-		return approval.Yes("--yes")
+		return approval.Yes("--yes"), nil
+	case in.given("yes") && in.remote != nil:
+		return approval.YesToCode("operator " + in.remote.by), nil
 	case in.given("yes"):
-		return approval.YesToCode("--yes")
+		return approval.YesToCode("--yes"), nil
+	case in.remote != nil:
+		q, err := in.queue()
+		return q, err
 	}
-	return &terminal{streams: in.streams, instead: instead}
+	return &terminal{streams: in.streams, instead: instead}, nil
 }
 
 // approveBy gives the approver that --approve names as how. Commands that ask by elicitation or in an editor

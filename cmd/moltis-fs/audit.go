@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"moltisfs/internal/approval"
@@ -25,16 +27,19 @@ func auditCommand() *command {
 		long: `The audit log, the oldest first: when, which tool, with what outcome, by whom, and on what. One with
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
 record holds; --json gives the records as they are.`,
-		below: []*command{verifyCommand()},
-		options: options("session since json data-dir sandbox config",
+		below: []*command{auditSessionsCommand(), auditRefusedCommand(), verifyCommand()},
+		options: options("principal session since until json data-dir sandbox config",
 			opt("tool", "NAME", "only this tool, or this action of an operator, as purge or start"),
 			opt("outcome", "NAME", "only this outcome, as ok or path_denied"),
 			opt("path", "TEXT", "only paths that contain this"),
+			opt("rule", "TEXT", "only what this rule denied, as deny_paths, or this pattern of deny_paths"),
+			opt("changes", "", "only changes, actions of operators and starts"),
 			opt("limit", "N", "the last N records, at most 1000000 (default: 100, with --since all)"),
+			opt("cursor", "ID", "those before this one"),
 		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",
-			"moltis-fs audit --session s1",
+			"moltis-fs audit --principal ci --changes",
 			"moltis-fs audit --path secret --json",
 		},
 	}
@@ -43,110 +48,312 @@ record holds; --json gives the records as they are.`,
 // shownRecords is how many are shown by default.
 const shownRecords = 100
 
-// An auditView takes records in and shows those that are asked for.
-type auditView struct {
-	in    *invocation
-	since time.Time
-	last  []string          // the lines that will be shown
-	most  int               // of last; 0: all
-	begun map[string]string // lines of calls without an outcome yet
-	order []string          // of begun
+// mostScanned bounds the records that a server looks at for one page: its other calls go on.
+const mostScanned = 100_000
+
+// An auditPage is part of the log, the newest record first.
+type auditPage struct {
+	Records []json.RawMessage `json:"records"`
+	Next    string            `json:"next_cursor,omitempty"`
+
+	entries []audit.Entry
+	seen    map[string]int // outcomes of records that only their outcome kept out
 }
 
 func showAudit(ctx context.Context, in *invocation) error {
-	v := &auditView{in: in, begun: map[string]string{}}
+	most := 0
 	var err error
-	if v.since, err = in.when("since"); err != nil {
-		return err
-	}
-	if in.given("limit") || !in.given("since") {
-		if v.most, err = in.number("limit", shownRecords, 1_000_000); err != nil {
+	if in.given("limit") || !in.given("since") || in.remote != nil {
+		if most, err = in.number("limit", shownRecords, 1_000_000); err != nil {
 			return err
 		}
 	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	page, err := in.auditPage(ctx, most)
+	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	case in.remote != nil:
+		return in.answer(page, "")
+	}
+	var b strings.Builder
+	for i := len(page.Records) - 1; i >= 0; i-- {
+		if in.given("json") {
+			b.WriteString(string(page.Records[i]) + "\n")
+		} else {
+			b.WriteString(auditLine(&page.entries[i]) + "\n")
+		}
+	}
+	if b.Len() == 0 && !in.given("json") {
+		var outcomes []string
+		for _, o := range slices.Sorted(maps.Keys(page.seen)) {
+			outcomes = append(outcomes, fmt.Sprintf("%s (%d)", visible(o), page.seen[o]))
+		}
+		if outcomes != nil {
+			fmt.Fprintf(in.err, "%s: no matching records; there are outcomes %s\n", program, strings.Join(outcomes, ", "))
+		} else {
+			fmt.Fprintf(in.err, "%s: no matching records\n", program)
+		}
+	}
+	if page.Next != "" && in.given("cursor") && !in.given("json") {
+		fmt.Fprintf(in.err, "%s: before these: --cursor %s\n", program, page.Next)
+	}
+	return in.write([]byte(b.String()))
+}
+
+// auditPage reads the records that the options ask for, at most so many; 0: all. Of a change it takes the outcome, and the intent only
+// where there is none; with --json, both.
+func (in *invocation) auditPage(ctx context.Context, most int) (*auditPage, error) {
+	page := &auditPage{Records: []json.RawMessage{}, seen: map[string]int{}}
+	since, until, err := in.sinceUntil()
+	if err != nil {
+		return nil, err
+	}
+	// The cursor names the changes whose outcome was given and whose intent is still to come.
+	from, ended := audit.Mark{}, map[string]bool{}
+	if cursor := in.option("cursor"); cursor != "" {
+		mark, calls, _ := strings.Cut(cursor, "~")
+		var ok bool
+		if from, ok = audit.ParseMark(mark); !ok {
+			return nil, misuse("take next_cursor of the answer before", "--cursor can't be %.200q", cursor)
+		}
+		for call := range strings.SplitSeq(calls, "~") {
+			ended[call] = true
+		}
+	}
+	both, scanned := in.given("json") && in.remote == nil, 0
+	err = in.auditBack(ctx, from, in.given("changes"), func(line []byte, e *audit.Entry, at audit.Mark) bool {
+		if e.Time.Before(since) {
+			return true
+		}
+		intent := e.Phase == "intent"
+		told := intent && ended[e.Call]
+		if intent {
+			delete(ended, e.Call)
+		} else if e.Call != "" && at.Changes != from.Changes {
+			ended[e.Call] = true
+		}
+		from = at
+		scanned++
+		if (!told || both) && (until.IsZero() || e.Time.Before(until)) && in.wantsRecord(e) {
+			if want := in.option("outcome"); want == "" || e.Outcome == want {
+				page.Records, page.entries = append(page.Records, line), append(page.entries, *e)
+			} else if !intent {
+				page.seen[e.Outcome]++
+			}
+		}
+		if len(page.Records) == most && most > 0 || in.remote != nil && scanned == mostScanned {
+			page.Next = strings.Join(append([]string{at.String()}, slices.Sorted(maps.Keys(ended))...), "~")
+			return true
+		}
+		return false
+	})
+	return page, err
+}
+
+// wantsRecord says whether the options ask for a record, but for its outcome.
+func (in *invocation) wantsRecord(e *audit.Entry) bool {
+	is := func(option, value string) bool { return !in.given(option) || in.option(option) == value }
+	return is("tool", e.Tool) && is("session", e.Session) && is("principal", e.Principal) &&
+		(!in.given("rule") || slices.Contains([]string{e.Rule, e.RuleText}, in.option("rule"))) &&
+		(!in.given("path") || slices.ContainsFunc(e.Paths, func(p audit.Name) bool {
+			return strings.Contains(string(p), in.option("path"))
+		}))
+}
+
+// sinceUntil reads both options.
+func (in *invocation) sinceUntil() (since, until time.Time, err error) {
+	if since, err = in.when("since"); err == nil {
+		until, err = in.when("until")
+	}
+	return since, until, err
+}
+
+// auditBack reads the audit log backwards.
+func (in *invocation) auditBack(ctx context.Context, from audit.Mark, changes bool, fn func([]byte, *audit.Entry, audit.Mark) bool) error {
 	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
 	dir = filepath.Join(dir, "audit")
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	err = audit.Read(ctx, dir, v.take)
-	switch {
-	case err == nil:
-		return v.showAll()
-	case errors.Is(err, fs.ErrNotExist):
+	if err = audit.ReadBack(ctx, dir, from, changes, fn); errors.Is(err, fs.ErrNotExist) {
 		return noLog(dir)
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil
 	}
 	return err
 }
 
+// A sessionRow is what a session did in the time that is asked for.
+type sessionRow struct {
+	Principal string    `json:"principal"`
+	Session   string    `json:"session"`
+	Client    string    `json:"client,omitempty"` // the last program that called, as it says itself
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+	Calls     int       `json:"calls"`
+	Changes   int       `json:"changes"`
+	Refused   int       `json:"refused"`
+}
+
+// recentHours is how far back the summaries look by default.
+const recentHours = 24
+
+func auditSessionsCommand() *command {
+	return &command{
+		name: "sessions", short: "list the sessions that called, the last one first", run: auditSessions,
+		long: "Of each: who, with which program, since when, and how many calls and changes it made and how many were refused." + timesTaken,
+		options: options("principal until limit json data-dir sandbox config",
+			opt("since", "TIME", "only calls from this time on (default: 24h)"), opt("cursor", "ID", "go on after this one")),
+		examples: []string{"moltis-fs audit sessions", "moltis-fs audit sessions --since 7d --json"},
+	}
+}
+
+// recent gives the times of a summary, and has since be a day ago where nobody says it.
+func (in *invocation) recent() (since, until time.Time, err error) {
+	if since, until, err = in.sinceUntil(); err == nil && !in.given("since") {
+		since = time.Now().Add(-recentHours * time.Hour)
+	}
+	return since, until, err
+}
+
+// calls gives take the outcomes of the calls of agents and persons, newest first, and says whether each began a change.
+func (in *invocation) calls(ctx context.Context, since, until time.Time, take func(e *audit.Entry, change bool)) error {
+	before := audit.Mark{}
+	return in.auditBack(ctx, before, false, func(_ []byte, e *audit.Entry, at audit.Mark) bool {
+		change := at.Changes != before.Changes
+		before = at
+		if e.Phase == "outcome" && e.Dialect != "operator" && !e.Time.Before(since) && (until.IsZero() || e.Time.Before(until)) &&
+			(!in.given("principal") || e.Principal == in.option("principal")) {
+			take(e, change)
+		}
+		return e.Time.Before(since)
+	})
+}
+
+func auditSessions(ctx context.Context, in *invocation) error {
+	since, until, err := in.recent()
+	if err != nil {
+		return err
+	}
+	limit, err := in.number("limit", 20, 1000)
+	if err != nil {
+		return err
+	}
+	// The cursor is the moment of the first page, so that later calls move nothing, and the number of rows before.
+	now, skip := time.Now(), 0
+	if until.IsZero() {
+		until = now
+	}
+	if cursor := in.option("cursor"); cursor != "" {
+		var at int64
+		if n, err := fmt.Sscanf(cursor, "%d.%d", &at, &skip); err != nil || n != 2 || skip < 0 {
+			return misuse("take next_cursor of the answer before", "--cursor can't be %.200q", cursor)
+		}
+		until = time.UnixMicro(at)
+	}
+	byName, rows := map[[2]string]*sessionRow{}, []*sessionRow{}
+	err = in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
+		key := [2]string{e.Principal, e.Session}
+		row := byName[key]
+		if row == nil {
+			row = &sessionRow{Principal: e.Principal, Session: e.Session, Last: e.Time}
+			byName[key], rows = row, append(rows, row)
+		}
+		row.Client, row.First = cmp.Or(row.Client, e.Client), e.Time
+		row.Calls++
+		switch {
+		case e.Outcome != "ok":
+			row.Refused++
+		case change && !e.DryRun:
+			row.Changes++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	next := ""
+	if rows = rows[min(skip, len(rows)):]; len(rows) > limit {
+		rows, next = rows[:limit], fmt.Sprintf("%d.%d", until.UnixMicro(), skip+limit)
+	}
+	if len(rows) == 0 && !in.given("json") {
+		in.empty("nobody called", "principal", "since", "until")
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%d refused\t%s\n", visible(r.Principal), visible(r.Session), ageText(now.Sub(r.Last)),
+			plural(r.Calls, "call", "calls"), plural(r.Changes, "change", "changes"), r.Refused, visible(r.Client))
+	}
+	w.Flush()
+	if next != "" {
+		b.WriteString("more: --cursor " + next + "\n")
+	}
+	return in.answer(struct {
+		Sessions []*sessionRow `json:"sessions"`
+		Next     string        `json:"next_cursor,omitempty"`
+	}{rows, next}, "%s", b.String())
+}
+
+// A refusedRow counts the calls that were refused for one reason.
+type refusedRow struct {
+	Outcome string    `json:"outcome"`
+	Rule    string    `json:"rule,omitempty"`
+	Text    string    `json:"rule_text,omitempty"` // the pattern of deny_paths
+	At      string    `json:"rule_at,omitempty"`   // where it stands
+	Count   int       `json:"count"`
+	Last    time.Time `json:"last"`
+}
+
+func auditRefusedCommand() *command {
+	return &command{
+		name: "refused", short: "count what was refused, by rule and pattern", run: auditRefused,
+		long: "Of each reason: the outcome, the rule with its pattern and its line in the configuration, how many calls, and when the last one was." +
+			timesTaken,
+		options:  options("principal until json data-dir sandbox config", opt("since", "TIME", "only calls from this time on (default: 24h)")),
+		examples: []string{"moltis-fs audit refused", "moltis-fs audit refused --principal ci --since 7d"},
+	}
+}
+
+func auditRefused(ctx context.Context, in *invocation) error {
+	since, until, err := in.recent()
+	if err != nil {
+		return err
+	}
+	byReason, rows := map[[4]string]*refusedRow{}, []*refusedRow{}
+	err = in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
+		if e.Outcome == "ok" {
+			return
+		}
+		key := [4]string{e.Outcome, e.Rule, e.RuleText, e.RuleAt}
+		row := byReason[key]
+		if row == nil {
+			row = &refusedRow{Outcome: e.Outcome, Rule: e.Rule, Text: e.RuleText, At: e.RuleAt, Last: e.Time}
+			byReason[key], rows = row, append(rows, row)
+		}
+		row.Count++
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b *refusedRow) int { return b.Count - a.Count })
+	if len(rows) == 0 && !in.given("json") {
+		in.empty("nothing was refused", "principal", "since", "until")
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
+	}
+	w.Flush()
+	return in.answer(struct {
+		Refused []*refusedRow `json:"refused"`
+	}{rows}, "%s", b.String())
+}
+
 func noLog(dir string) error {
 	return misuse("it is made by the first call; --data-dir names another place", "there is no audit log in %s", visible(dir))
-}
-
-// take takes in a line of the log.
-func (v *auditView) take(line []byte) error {
-	var e audit.Entry
-	if err := json.Unmarshal(line, &e); err != nil {
-		return nil // a crash broke it: the next one is whole
-	}
-	if !v.wanted(&e) {
-		return nil
-	}
-	if v.in.given("json") {
-		v.keep(string(line))
-		return nil
-	}
-	if e.Phase == "intent" {
-		v.begun[e.Call] = auditLine(&e)
-		v.order = append(v.order, e.Call)
-		return nil
-	}
-	delete(v.begun, e.Call)
-	v.keep(auditLine(&e))
-	return nil
-}
-
-func (v *auditView) wanted(e *audit.Entry) bool {
-	is := func(option, value string) bool {
-		return !v.in.given(option) || v.in.option(option) == value
-	}
-	outcome := is("outcome", e.Outcome) || e.Phase == "intent" && !v.in.given("json")
-	return outcome && is("tool", e.Tool) && is("session", e.Session) && !e.Time.Before(v.since) &&
-		(!v.in.given("path") || slices.ContainsFunc(e.Paths, func(p audit.Name) bool {
-			return strings.Contains(string(p), v.in.option("path"))
-		}))
-}
-
-func (v *auditView) keep(line string) {
-	if v.last = append(v.last, line); v.most > 0 && len(v.last) >= 2*v.most {
-		v.last = slices.Clone(v.last[len(v.last)-v.most:])
-	}
-}
-
-// showAll shows the lines that were kept, and the calls that have no outcome.
-func (v *auditView) showAll() error {
-	if !v.in.given("outcome") {
-		for _, call := range v.order {
-			if line := v.begun[call]; line != "" {
-				v.last = append(v.last, line)
-			}
-		}
-	}
-	lines := v.last
-	if v.most > 0 {
-		lines = lines[max(0, len(lines)-v.most):]
-	}
-	if len(lines) == 0 {
-		if !v.in.given("json") {
-			fmt.Fprintf(v.in.err, "%s: no matching records\n", program)
-		}
-		return nil
-	}
-	return v.in.write([]byte(strings.Join(lines, "\n") + "\n"))
 }
 
 // auditLine is a record for people.
@@ -174,7 +381,7 @@ func auditLine(e *audit.Entry) string {
 		parts = append(parts, visible(string(p)))
 	}
 	for _, f := range []struct{ what, value string }{
-		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule}, {"", e.RuleText},
+		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule}, {"", e.RuleText}, {"at ", e.RuleAt},
 		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", e.Policy[:min(len(e.Policy), 12)]},
 		{"alert: ", e.Alert},
 	} {

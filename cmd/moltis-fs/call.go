@@ -151,8 +151,11 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 	if in.given("yes") && in.given("approve") {
 		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
-	approver := in.approver("run it with --yes", "run it in a terminal",
+	approver, err := in.approver("run it with --yes", "run it in a terminal",
 		"run it with --approve queue", "set require_approval = false in [tools.fs]")
+	if err != nil {
+		return nil, err
+	}
 	if how := in.option("approve"); how != "" {
 		if approver, err = in.approveBy(how); err != nil {
 			return nil, err
@@ -311,7 +314,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 		return p
 	}
 	names := func(name string) string { return optionNames[name] }
-	if in.command.name == "call" {
+	if in.command.name == "call" || in.remote != nil {
 		names = nil // the arguments are those of the tool
 	}
 	own := *r

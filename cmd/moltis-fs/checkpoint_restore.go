@@ -38,8 +38,8 @@ func restoreOptions(more ...option) []option {
 const (
 	ofAnySession = `
 
-ID may be of any session. With --session it has to be of that one. The restore is a call of that
-session, or of "default".`
+ID may be of any session of any principal. With --session or --principal it has to be of that one. The
+restore is a call of its principal, in that session or in "default".`
 	ofNewestSession = "Without --session it is the session that changed something here last."
 )
 
@@ -171,7 +171,7 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 }
 
 // ofSession refuses a first argument that is no id, and one of another session or principal than
-// the command line names. The call itself would find it: it sees all sessions.
+// the command line names. The call itself would find it: it sees all sessions of the principal, which is that of the id.
 func (in *invocation) ofSession(ctx context.Context) error {
 	switch id := in.arg(0); {
 	case isTrashID(id):
@@ -185,16 +185,25 @@ func (in *invocation) ofSession(ctx context.Context) error {
 			return storeError(err)
 		}
 	}
-	if in.count("session", "principal") == 0 {
-		return nil
-	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) (err error) {
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		whose := ""
 		if isTrashID(in.arg(0)) {
-			_, err = in.findTrashed(ctx, db, in.arg(0))
+			t, err := in.findTrashed(ctx, db, in.arg(0))
+			if err != nil {
+				return err
+			}
+			whose = t.Principal
 		} else {
-			_, err = in.find(ctx, db)
+			c, err := in.find(ctx, db)
+			if err != nil {
+				return err
+			}
+			whose = c.Principal
 		}
-		return err
+		if whose != "" {
+			in.values["principal"] = whose
+		}
+		return nil
 	})
 }
 
@@ -254,9 +263,14 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	e, _, err := in.openEngineAs(in.approver("run it with --yes", "run it in a terminal"),
+	approver, err := in.approver("run it with --yes", "run it in a terminal")
+	if err != nil {
+		return err
+	}
+	e, _, err := in.openEngineAs(approver,
 		func(cfg *config.Config, o *tools.Options) {
-			o.RootMayBeGone = true             // it may be what is to come back
+			o.RootMayBeGone = true // it may be what is to come back
+			o.Program.Guest = in.remote != nil
 			cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 		})
 	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks
@@ -267,7 +281,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),
-		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
+		Tool: tool, Args: raw, ByUser: true, Client: in.client(),
 	})
 	if _, none := errors.AsType[*dialect.UnknownToolError](err); none {
 		err = &exitError{exitRefused, "nothing is restored: read_only is true in [tools.fs]",
@@ -282,6 +296,14 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		}
 	}
 	return closing(e, storeError(err))
+}
+
+// client names the command, or the operator who sent it, for the record.
+func (in *invocation) client() string {
+	if in.remote != nil {
+		return "operator " + in.remote.by
+	}
+	return program + " " + in.command.path
 }
 
 // newestSession has --session name the session that changed something last below the root or the

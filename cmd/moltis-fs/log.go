@@ -33,12 +33,17 @@ the PATHs and below them: when, by which tool, for whom, and how many lines came
 type logRow struct {
 	ID        checkpoint.ID `json:"id"`
 	Time      time.Time     `json:"time"`
-	Tool      string        `json:"tool"`
+	Tool      string        `json:"tool"` // else the kind, as external
+	Kind      string        `json:"kind"`
 	Principal string        `json:"principal"`
 	Session   string        `json:"session"`
 	Turn      string        `json:"turn,omitempty"`
 	Label     string        `json:"label,omitempty"`
+	Pinned    bool          `json:"pinned,omitempty"`
+	Outcome   string        `json:"outcome,omitempty"` // aborted: it was not made
 	UndoOf    checkpoint.ID `json:"undo_of,omitempty"`
+	UndoneBy  checkpoint.ID `json:"undone_by,omitempty"`
+	RestoreOf checkpoint.ID `json:"restore_of,omitempty"`
 	Files     []logFile     `json:"files"`
 }
 
@@ -54,7 +59,7 @@ type logFile struct {
 
 func showLog(ctx context.Context, in *invocation) error {
 	who := in.operator()
-	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true,
+	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true, Undone: true,
 		Turn: in.option("turn"), Cursor: in.option("cursor")}
 	var err error
 	if f.Since, err = in.when("since"); err != nil {
@@ -165,15 +170,18 @@ func (in *invocation) logged() (dirs []string, here string, err error) {
 		}
 		dirs = append(dirs, abs)
 	}
-	if len(dirs) == 0 && !in.given("all") && filepath.Dir(here) != here {
+	if len(dirs) == 0 && !in.given("all") && in.remote == nil && filepath.Dir(here) != here {
 		dirs = []string{here}
 	}
 	return dirs, here, nil
 }
 
 func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) logRow {
-	row := logRow{ID: c.ID, Time: c.Time, Tool: toolOf(c), Principal: c.Principal, Session: c.Session, Turn: c.Turn,
-		Label: c.Label, UndoOf: c.UndoOf, Files: []logFile{}}
+	row := logRow{ID: c.ID, Time: c.Time, Tool: toolOf(c), Kind: c.Kind, Pinned: c.Pinned, UndoneBy: c.UndoneBy, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+		Label: c.Label, UndoOf: c.UndoOf, RestoreOf: c.RestoreOf, Files: []logFile{}}
+	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
+		row.Outcome = string(c.Outcome)
+	}
 	for i := range c.Changes {
 		ch := &c.Changes[i]
 		if ch.Role == checkpoint.RoleParent && len(c.Changes) > 1 || ch.From != "" {
@@ -243,6 +251,9 @@ func (in *invocation) logText(rows []logRow, here, next string) string {
 			}
 			if r.UndoOf != "" {
 				fmt.Fprintf(&b, "  undoes %s", r.UndoOf)
+			}
+			if r.UndoneBy != "" {
+				fmt.Fprintf(&b, "  undone by %s", r.UndoneBy)
 			}
 			b.WriteByte('\n')
 		}

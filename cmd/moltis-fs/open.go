@@ -62,6 +62,10 @@ func (in *invocation) findConfig(given string) string {
 // loadConfig reads the configuration that holds where file is given. Without any it gives the defaults, with
 // checkpoints on.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
+	if in.remote != nil {
+		cfg, from = in.remote.config()
+		return cfg, from, nil
+	}
 	if cfg, from, err = in.readConfig(file); err == nil {
 		err = in.overridePolicies(&cfg)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -92,10 +93,12 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
 			Principal: a.Principal, SessionKey: a.Session})
 	}
+	methods := approvals.Methods(q)
+	maps.Copy(methods, in.operatorMethods(d.remote(in)))
 	o := jsonrpc.Options{
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
-		Operator: approvals.Methods(q),
+		Operator: methods,
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
 	}
 	page := in.console(&o)

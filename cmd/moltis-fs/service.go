@@ -142,9 +142,10 @@ type reloadable struct {
 	sessions *sessionState
 	changed  chan struct{} // another one has taken its place
 
-	mu   sync.RWMutex
-	now  *instance
-	gone sync.WaitGroup // those that are closing
+	mu     sync.RWMutex
+	now    *instance
+	failed string         // why the last reading of the configuration was not taken
+	gone   sync.WaitGroup // those that are closing
 }
 
 // sessionState keeps the events and workspaces of sessions. It lives through reloads.
@@ -158,6 +159,8 @@ type instance struct {
 	dialect.Dialect
 	e         *engine.Engine
 	cfg       config.Config
+	file      config.Config // as it stands in the file
+	loaded    time.Time
 	calls     sync.WaitGroup
 	sandboxes *sandboxes // nil: there are none
 }
@@ -188,7 +191,7 @@ func (in *invocation) openInstance(ctx context.Context, approver tools.Approver,
 	if err != nil {
 		return nil, closing(e, err)
 	}
-	s := &instance{Dialect: d, e: e, cfg: cfg}
+	s := &instance{Dialect: d, e: e, cfg: cfg, file: o.cfg, loaded: time.Now()}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
 		o.root = cfg.Tools.FS.WorkspaceRoot
 		in.openSandboxes(ctx, s, before, o)
@@ -232,6 +235,11 @@ func (s *reloadable) hearing(in *invocation, stop func()) (end func()) {
 				continue
 			}
 			policy, err := s.reload()
+			s.mu.Lock()
+			if s.failed = ""; err != nil {
+				s.failed = err.Error()
+			}
+			s.mu.Unlock()
 			if err != nil {
 				fmt.Fprintf(in.err, "%s: the configuration is not taken, what held before still holds:\n", program)
 				report(in.err, err)
@@ -269,6 +277,22 @@ func (s *reloadable) reload() (policy string, err error) {
 		_ = old.Close() // it is told where the next one meets the same
 	})
 	return next.e.Policy(), nil
+}
+
+// remote is how the methods of operators see what is served.
+func (s *reloadable) remote(in *invocation) remote {
+	return remote{
+		config: func() (config.Config, string) {
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			return s.now.file, in.findConfig(in.option("config"))
+		},
+		served: func() *served {
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			return &served{Loaded: s.now.loaded, ReloadError: s.failed}
+		},
+	}
 }
 
 // use is the instance that serves calls now, until done.

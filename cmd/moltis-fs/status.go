@@ -30,6 +30,7 @@ history, the trash and the audit log are. It changes nothing.`,
 // A status is what holds now, and what there is.
 type status struct {
 	Open      string            `json:"open"`
+	Root      string            `json:"root,omitempty"`
 	Config    string            `json:"config,omitempty"`
 	ReadOnly  bool              `json:"read_only"`
 	Asks      bool              `json:"require_approval"`
@@ -41,10 +42,28 @@ type status struct {
 	AuditSize int64             `json:"audit_bytes"`
 	AuditMax  int64             `json:"audit_max_bytes"`
 	Version   string            `json:"version"`
+	Policy    string            `json:"policy"` // SHA-256 of the configuration, as the audit log has it
+	Allow     []string          `json:"allow_paths"`
+	Deny      []string          `json:"deny_paths"`
+	*served
+}
+
+// policy is the SHA-256 of the configuration and of the root that it does not have itself, as an engine has it on record.
+func (s *settings) policy() string {
+	if len(s.cfg.Tools.FS.AllowPaths) == 0 {
+		return s.at.Hash("")
+	}
+	return s.at.Hash(s.root)
+}
+
+// served says of a server how long its configuration holds.
+type served struct {
+	Loaded      time.Time `json:"loaded"`                 // the configuration that holds was read
+	ReloadError string    `json:"reload_error,omitempty"` // why a later one is not taken
 }
 
 func showStatus(ctx context.Context, in *invocation) error {
-	if err := in.implyRoot(); err != nil {
+	if err := in.implyRoot(); err != nil { // a server has done so
 		return err
 	}
 	s, err := in.settings()
@@ -56,8 +75,12 @@ func showStatus(ctx context.Context, in *invocation) error {
 		return err
 	}
 	own := s.at.Tools.FS
-	st := status{Open: in.openText(s.at), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
-		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version}
+	st := status{Open: in.openText(s.at), Root: cmp.Or(s.root, own.WorkspaceRoot), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
+		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version,
+		Policy: s.policy(), Allow: list(own.AllowPaths), Deny: list(own.DenyPaths)}
+	if in.remote != nil {
+		st.served = in.remote.served()
+	}
 	st.UndoWhy = in.undoOff(s.at)
 	st.Undo = st.UndoWhy == ""
 	if q, err := in.queue(); err == nil {

@@ -226,7 +226,7 @@ func (in *invocation) recorded(do func() error) error {
 		}
 	}
 	d := engine.OperatorAction{Name: name, Principal: in.option("principal"), Session: in.option("session"),
-		What: strings.Join(append(given, in.args...), " ")}
+		What: strings.Join(append(given, in.args...), " "), Client: in.client()}
 	if id, err := checkpoint.ParseID(in.arg(0)); err == nil {
 		d.Checkpoint = string(id)
 	}

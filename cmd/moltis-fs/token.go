@@ -40,7 +40,7 @@ What may be written may be read. Without either, all that the configuration allo
 
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
-				options: options("principal data-dir",
+				options: options("principal json data-dir",
 					opt("user", "", "for a person, not an agent: the trash stays for a week"),
 					opt("operator", "", "for an operator, who answers approvals and makes no calls"),
 					opt("expires", "TIME", "how long it is valid, as 12h or 30d, or never (default: 90d)"),
@@ -145,6 +145,12 @@ func createToken(_ context.Context, in *invocation) error {
 	})
 	if err != nil {
 		return err
+	}
+	if in.given("json") {
+		return in.answer(struct {
+			tokenRow
+			Secret string `json:"secret"` // shown this once
+		}{tokenRowOf(t), secret}, "")
 	}
 	fmt.Fprintf(in.err, "%s: token %s of %s, %s\nhint: it is shown this once; send it as "+
 		"\"Authorization: Bearer …\", and take it away with %s token revoke %s\n",

@@ -73,7 +73,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
-	return in.withTrash(ctx, len(kept) > 0, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withTrash(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		var page checkpoint.TrashPage
 		if db != nil {
 			if page, err = db.TrashList(ctx, f); err != nil {
@@ -118,11 +118,10 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 	return engine.Kept(ctx, dir, at, remove)
 }
 
-// withTrash is withStore. If something is kept beside a file, a missing store is a nil db.
-func (in *invocation) withTrash(ctx context.Context, kept bool,
-	use func(context.Context, *checkpoint.DB) error) error {
+// withTrash is withStore. A missing store is a nil db.
+func (in *invocation) withTrash(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
 	dir, err := in.dataDir()
-	if err == nil && kept && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+	if err == nil && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
 		return use(ctx, nil)
 	}
 	return in.withStore(ctx, false, use)

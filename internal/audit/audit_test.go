@@ -25,7 +25,7 @@ var full = Record{
 	Time: time.Date(2026, 11, 21, 3, 4, 5, 678901234, time.FixedZone("x", 3600)), Phase: "outcome", Call: "c1",
 	PID: 7, User: "u", Where: "bwrap-1", Client: "claude-code/2.1", By: "agent", Dialect: "tools", Tool: "Edit",
 	Principal: "ci", Session: "s1", Turn: "t1", Paths: []string{"/ws/a\nb\"\\", "/ws/<é>\u2028\u0085\x7f", "/ws/\xff"}, Pattern: "p", Window: "w",
-	Outcome: "ok", DryRun: true, Decision: "allowed", Rule: "r", RuleText: "t", Approval: "approved by terminal", Digest: "d", Checkpoint: "k",
+	Outcome: "ok", DryRun: true, Decision: "allowed", Rule: "r", RuleText: "t", RuleAt: "m:1", Approval: "approved by terminal", Digest: "d", Checkpoint: "k",
 	Before: "b", After: "a", Bytes: 12, Duration: 1500 * time.Microsecond, Hooks: []string{"h", "i"}, Injected: []string{"_a"}, Alert: "l", Version: "v", Policy: "y", Error: "e",
 }
 
@@ -51,7 +51,7 @@ func open(dir string) (*Log, error) { return Options{}.Open(dir) }
 
 const fullLine = `{"time":"2026-11-21T02:04:05.678901Z","phase":"outcome","call":"c1",` +
 	`"dialect":"tools","tool":"Edit","principal":"ci","session":"s1","turn":"t1","pid":7,"user":"u","where":"bwrap-1","client":"claude-code/2.1","by":"agent",` +
-	`"injected":["_a"],"pattern":"p","window":"w","outcome":"ok","dry_run":true,"decision":"allowed","rule":"r","rule_text":"t",` +
+	`"injected":["_a"],"pattern":"p","window":"w","outcome":"ok","dry_run":true,"decision":"allowed","rule":"r","rule_text":"t","rule_at":"m:1",` +
 	`"approval":"approved by terminal","digest":"d","checkpoint":"k","before":"b","after":"a","bytes":12,"hooks":["h","i"],"alert":"l",` +
 	`"version":"v","policy":"y","error":"e","paths":["/ws/a\nb\"\\","/ws/<é>\u2028\u0085\u007f",{"bytes":"L3dzL/8="}],"duration_us":1500}` + "\n"
 

@@ -257,7 +257,8 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	if cause != nil {
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
-			r.Rule, r.RuleText, r.Decision = denied.Rule, patternOf(e.cfg, denied), "denied"
+			r.Rule, r.Decision = denied.Rule, "denied"
+			r.RuleText, r.RuleAt = patternOf(&e.cfg, denied)
 		} else if Pseudo.In(cause) {
 			r.Rule, r.Decision = "pseudo", "denied"
 		} else if ChainFailed.In(cause) {
@@ -1118,6 +1119,7 @@ type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
 	What               string // which: options, as they were given
+	Client             string // the program, or the operator who sent it from afar
 	Checkpoint         string
 }
 
@@ -1142,7 +1144,7 @@ func (d OperatorAction) on(log *audit.Log, do func() error, refused func(error) 
 	start := time.Now()
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
-		Pattern: d.What, Checkpoint: d.Checkpoint, Decision: "allowed"}
+		Pattern: d.What, Client: d.Client, Checkpoint: d.Checkpoint, Decision: "allowed"}
 	if err := log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
@@ -1303,24 +1305,24 @@ func RuleOf(cfg config.FS, root, path string, change bool) (string, error) {
 	if denied == nil {
 		return "", nil
 	}
-	if text := patternOf(cfg, denied); text != "" {
+	if text, _ := patternOf(&cfg, denied); text != "" {
 		return denied.Rule + " " + strconv.Quote(text), nil
 	}
 	return denied.Rule, nil
 }
 
-// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself; "" where none does.
-func patternOf(cfg config.FS, denied *policy.Denied) string {
+// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself, and where it stands; "" where none does.
+func patternOf(cfg *config.FS, denied *policy.Denied) (pattern, at string) {
 	if denied.Rule != "deny_paths" {
-		return ""
+		return "", ""
 	}
-	for _, rule := range cfg.DenyPaths {
+	for i, rule := range cfg.DenyPaths {
 		one, err := policy.New(policy.Options{Deny: []string{rule}, Canonical: guardfs.Canonical})
 		if err == nil && one.Judge(guardfs.Object{Spelled: denied.Path, True: guardfs.Canonical(denied.Path)}, guardfs.Read) != nil {
-			return rule
+			return rule, cfg.DenyAt(i)
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside

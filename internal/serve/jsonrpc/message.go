@@ -179,7 +179,14 @@ func asRPCError(err error) *rpcError {
 		error
 		RPCCode() int
 	}](err); ok {
-		return wrong(coded.RPCCode(), "%s", coded.Error())
+		e := wrong(coded.RPCCode(), "%s", coded.Error())
+		if more, ok := errors.AsType[interface {
+			error
+			RPCData() any
+		}](err); ok {
+			e.Data = more.RPCData()
+		}
+		return e
 	}
 	if e, ok := errors.AsType[*rpcError](err); ok {
 		return e

@@ -55,7 +55,7 @@ export async function timeline(r) {
     for (const c of rows) { // newest first, so that an undo is known before its change
       const of = c.undo_of ?? c.restore_of;
       if (of && !undone.has(c.id)) undone.set(of, c.id);
-      c.undone_by = undone.get(c.id);
+      c.undone_by ??= undone.get(c.id);
     }
     const turns = [];
     for (const c of rows) {
@@ -89,14 +89,26 @@ function turn(cs) {
   h('ul', { class: 'calls' }, cs.map(call)));
 }
 
+// diffs gives all diffs of a change. An answer leaves the later ones of a large change out; they are asked for by their paths.
+async function diffs(id) {
+  const all = await rpc('checkpoints.diff', { id, after: true }), missing = () => all.files.filter(f => !f.diff && !f.binary && f.added + f.removed > 0).map(f => f.path);
+  for (let before = Infinity; all.truncated && missing().length && missing().length < before;) {
+    before = missing().length;
+    const more = await rpc('checkpoints.diff', { id, after: true, paths: missing() }), got = new Map(more.files.map(f => [pathText(f.path), f]));
+    all.files = all.files.map(f => f.diff ? f : got.get(pathText(f.path)) ?? f);
+  }
+  all.truncated = all.truncated && missing().length > 0;
+  return all;
+}
+
 function call(c) {
   const one = c.files.length === 1 ? c.files[0] : null, name = `${plain(c.tool)} ${one ? pathText(one.path) : count(c.files.length, 'file')}`;
   const moved = one?.to ? [dim(' → '), pathNodes(one.to)] : null, undoOf = c.undo_of ?? c.restore_of;
   const [b, box] = opener([h('span', { class: 'tool' }, esc(c.tool)), ' ', one ? h('span', {}, pathNodes(one.path), moved) : h('span', { class: 'path' }, count(c.files.length, 'file'))], async () => {
-    const [diff, entry] = await Promise.all([rpc('checkpoints.diff', { id: c.id, after: true }), rpc('checkpoints.show', { id: c.id }).catch(() => null)]);
-    const files = ofCheckpoint(diff, entry?.checkpoint ?? entry);
+    const [diff, entry] = await Promise.all([diffs(c.id), rpc('checkpoints.show', { id: c.id }).catch(() => null)]);
+    const files = ofCheckpoint(diff, entry);
     return files.length ? h('div', { class: 'files' }, files.map((f, i) => fileBox(f, c.id + '-' + i, false, 'h2')),
-      diff.truncated ? h('p', { class: 'dim' }, 'There is more of it: moltis-fs diff ', c.id, ' --after shows all.') : null) : h('p', { class: 'dim' }, 'Its contents were not kept, so there is no diff.');
+      diff.truncated ? h('p', { class: 'warn-t' }, 'There is more of it: moltis-fs diff ', c.id, ' --after shows all.') : null) : h('p', { class: 'dim' }, 'Its contents were not kept, so there is no diff.');
   });
   const again = c.undone_by, of = { id: again ?? c.id, mode: 'inverse', session: c.session, principal: c.principal };
   const li = h('li', { id: c.id, class: again ? 'undone' : null }, h('div', { class: 'crow' }, at(c.time), b,
@@ -215,14 +227,12 @@ export async function trash() {
   if (!first.entries.length) return empty('The trash is empty.', 'What an agent deletes is kept here for a while, and can be put back.');
   const row = e => [[pathNodes(e.path), e.kind === 'dir' ? dim('/') : null], bytes(e.size), e.files ?? '', esc([e.principal, e.session].filter(Boolean).join(' · ')), at(e.deleted, 'unknown'),
     e.expires ? span(new Date(e.expires) - clock.now()) : '',
-    button('Put back…', async ev => {
-      const where = ev.target.closest('tr');
+    button('Put back…', async () => {
       try {
         if (!await confirm('Put it back?', [h('p', {}, pathNodes(e.path, false)), h('p', {}, `${count(e.files ?? 1, 'file')}, ${bytes(e.size)}. It goes back to its place if nothing is there now.`)], 'Put it back')) return;
         await rpc('trash.restore', { id: e.id, principal: e.principal, session: e.session, ...YES });
-        where.remove();
         say(`${pathText(e.path)} is back.`);
-        $('main').focus();
+        goto(location.hash, true, true);
       } catch (err) { failed(err); }
     }, '', 'Put back ' + pathText(e.path) + '…')];
   const make = rows => table('Trash', [['Path', 'grow'], ['Size', 'num'], ['Files', 'num'], ['Deleted by'], ['Deleted', 'num'], ['Kept for', 'num'], ['', 'acts']], rows.map(row));
