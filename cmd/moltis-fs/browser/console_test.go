@@ -3,7 +3,6 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -250,7 +249,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	w.press("g")
 	w.press("a")
-	w.until("the filters are there", `document.querySelector('.filters input')`)
+	w.until("the filters are there", `document.querySelector('#main h1')?.innerText === 'Audit' && document.querySelector('.filters input')`)
 	w.press("/")
 	w.types("ci-bot")
 	w.until("the filter is in the address", `location.hash === '#/audit?principal=ci-bot' && document.querySelector('.list')`)
@@ -396,7 +395,7 @@ func TestSleep(t *testing.T) {
 	w.shows("first.txt")
 	w.do(chromedp.Evaluate(`history.replaceState(null, '', '#/waiting')`, nil))
 	address, _ := strings.CutPrefix(w.url, "http://")
-	w.must(w.server.Process.Signal(os.Interrupt))
+	w.must(w.server.Process.Kill())
 	_ = w.server.Wait() // the status does not matter here
 	<-first
 	w.until("it says that it is not live", `document.getElementById('live').dataset.state === 'off'`)

@@ -20,7 +20,7 @@ ui.render = async anew => {
   let nodes;
   try { nodes = await page(r); } catch (err) {
     if (err instanceof SignedOut) return ui.failed(err);
-    nodes = empty('This can’t be shown.', plain(err.message), ' ', button('Try again', () => ui.render(true)));
+    nodes = empty('This can’t be shown.', plain(err.message), ' ', button('Try again', () => ui.render(true)), ' ', [...r.q].length ? h('a', { href: href(r.view) }, 'Clear the filters') : null);
   }
   if (mine !== drawing) return;
   fill($('main'), h('h1', { class: page.quiet ? 'vh' : null, tabindex: '-1' }, VIEWS[r.view]), nodes);

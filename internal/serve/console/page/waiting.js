@@ -221,7 +221,7 @@ async function answer(e, method, reason) {
     const { approval } = await rpc(method, reason ? { id: e.id, reason } : { id: e.id });
     if (e.state === 'pending') Object.assign(e, approval);
     const more = pending().length;
-    say(`${e.state === 'denied' ? 'Denied' : 'Approved'}: ${plain(e.tool)} ${whatText(e)}. ${more ? `j goes on to the next of ${more}.` : 'Nothing else waits.'}`);
+    say(`${e.state === 'denied' ? 'Denied' : 'Approved'}: ${plain(e.tool)} ${whatText(e)}. ${more ? count(more, 'other waits', 'others wait') + ': j goes on.' : 'Nothing else waits.'}`);
   } catch (err) {
     if (err instanceof SignedOut) return failed(err);
     say(plain(err.message));
