@@ -1,5 +1,5 @@
 // The frame: sign-in, navigation, keys, and what comes by itself.
-import { $, h, fill, esc, plain, at, bytes, kbd, button, empty, say, alarm, saved, names, pathNodes, clock } from './dom.js';
+import { $, h, fill, esc, plain, at, bytes, button, empty, say, alarm, saved, names, pathNodes, clock } from './dom.js';
 import { rpc, who, signIn, signOut, listen, SignedOut } from './server.js';
 import { S, ui, VIEWS, route, href, goto } from './state.js';
 import * as W from './waiting.js';

@@ -146,9 +146,7 @@ export function confirm(title, body, yes, { cls = 'strong', check, focus } = {})
   form.onchange = form.oninput = again;
   again();
   d.returnValue = '';
-  const done = Promise.withResolvers?.() ?? (() => { const p = {}; p.promise = new Promise(r => { p.resolve = r; }); return p; })();
-  d.onclose = () => done.resolve(d.returnValue === 'yes' ? new FormData(form) : null);
   d.showModal();
   ($(focus) ?? $('confirm-no')).focus();
-  return done.promise;
+  return new Promise(done => { d.onclose = () => done(d.returnValue === 'yes' ? new FormData(form) : null); });
 }

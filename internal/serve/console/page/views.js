@@ -1,5 +1,5 @@
 // The other views: Timeline, Sessions, Refused, Audit, Trash, Tokens, Health.
-import { $, h, fill, esc, plain, dim, chip, button, empty, count, counts, bytes, vh, pathNodes, pathText, names, at, span, clock, table, opener, confirm, say } from './dom.js';
+import { $, h, fill, esc, plain, dim, chip, button, empty, count, counts, bytes, pathNodes, pathText, names, at, span, clock, table, opener, confirm, say } from './dom.js';
 import { rpc, Refusal, history24 } from './server.js';
 import { fileBox, ofCheckpoint } from './diff.js';
 import { S, href, route, goto, failed } from './state.js';
