@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -115,6 +116,8 @@ func (f *field) checkList(list []string, tiers map[string]string, add adder) {
 		checkGlobs(f.key, list, true, add)
 	case "programs":
 		checkPrograms(f.key, list, add)
+	case "webhooks":
+		checkWebhooks(f.key, list, add)
 	case "policies":
 		checkPolicies(f.key, list, add)
 	case "capabilities":
@@ -152,6 +155,23 @@ func checkPrograms(key string, lines []string, add adder) {
 		if words := strings.Fields(line); len(words) == 0 || !filepath.IsAbs(words[0]) {
 			add(fmt.Sprintf("%s[%d]", key, i), quote(line)+" does not begin with an absolute path",
 				"name the program from the root on, with its arguments behind it")
+		}
+	}
+}
+
+// checkWebhooks wants each line to be an address and a file. Whoever is between us and the address could read it without TLS.
+func checkWebhooks(key string, lines []string, add adder) {
+	for i, line := range lines {
+		key := fmt.Sprintf("%s[%d]", key, i)
+		words := strings.Fields(line)
+		if len(words) != 2 || !filepath.IsAbs(words[1]) {
+			add(key, quote(line)+" is not a URL and the absolute path of a file with the secret", "write \"https://example.com/hook /etc/moltis-fs/hook.key\"")
+			continue
+		}
+		u, err := url.Parse(words[0])
+		here := err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
+		if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && here) {
+			add(key, quote(words[0])+" is no https:// URL", "http:// is taken for this machine alone")
 		}
 	}
 }

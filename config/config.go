@@ -27,6 +27,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -43,6 +44,11 @@ func (c Config) Hash(beside ...string) string {
 	all, _ := json.Marshal([]any{c, beside}) // strings, numbers and lists of them: it can't fail
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:])
+}
+
+// Lines are the programs, and the webhooks, with the words behind them.
+func (h *Hooks) Lines() []string {
+	return slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist, h.OnQuestion, h.Webhooks)
 }
 
 // DenyAt says where entry i of DenyPaths stands, as "moltis.toml:12"; "" where that is not known.
@@ -132,6 +138,8 @@ type Hooks struct {
 	BeforeToolCall    []string `toml:"before_tool_call" check:"programs" doc:"Programs that see each call before it runs, and may change its arguments or block it. Each is an absolute path and its arguments. The call is JSON on standard input; exit 0 lets it go on, exit 1 blocks it with standard error as the reason."`
 	AfterToolCall     []string `toml:"after_tool_call" check:"programs" doc:"Programs that see how each call ended."`
 	ToolResultPersist []string `toml:"tool_result_persist" check:"programs" doc:"Programs that see each answer before it is given, and may change or withhold it."`
+	OnQuestion        []string `toml:"on_question" check:"programs" doc:"Programs that hear of each change that waits for approval in the queue: JSON on standard input, without the diff."`
+	Webhooks          []string `toml:"webhooks" check:"webhooks" doc:"The same by HTTP POST, signed as of standardwebhooks.com: each is an https:// URL and, behind a blank, the absolute path of a file with the secret."`
 	Timeout           Duration `toml:"timeout" doc:"How long one hook may take."`
 	OnError           string   `toml:"on_error" enum:"deny|allow" doc:"When a hook fails or is too slow: \"deny\" the call, or \"allow\" it as if the hook were not there."`
 }

@@ -30,9 +30,15 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options("json data-dir", opt("all", "", "include answered and expired requests")),
-				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
+				options:  options("json data-dir principal session", opt("all", "", "include answered and expired requests")),
+				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --principal ci", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
+			},
+			{
+				name: "watch", serves: true, run: watchApprovals, short: "tell of each change that waits, as it comes, and what becomes of it",
+				long:     `It goes on until it is stopped. With --json each line is an object with "event", "waits" or "over", and the question.`,
+				options:  options("json data-dir principal session"),
+				examples: []string{"moltis-fs approvals watch"},
 			},
 			{
 				ids: waitingOf, name: "show", args: "ID", min: 1, max: 1, run: showApproval,
@@ -41,13 +47,13 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
-			approving("ID", 1, "approve a change", "moltis-fs approvals approve 3fa9"),
+			approving("ID...", 1, "approve changes", "moltis-fs approvals approve 3fa9"),
 			{
-				ids: waitingOf, name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
-				short:    "refuse a change",
-				long:     answersLong,
-				options:  options("json data-dir", reason),
-				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'"},
+				ids: waitingOf, name: "deny", args: "[ID...]", max: maxPaths, run: denyApprovals,
+				short:    "refuse changes",
+				long:     answersLong + "\n\nInstead of IDs, --principal and --session refuse all that wait of theirs.",
+				options:  options("json data-dir principal session", reason),
+				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'", "moltis-fs approvals deny --session s1"},
 			},
 		},
 	}
@@ -57,25 +63,43 @@ var reason = opt("reason", "TEXT", "your reason; the caller reads it")
 
 // approveCommand is the word of the day for approvals.
 func approveCommand() *command {
-	return approving("[ID]", 0, "list the changes that wait for an answer, or approve one", "moltis-fs approve", "moltis-fs approve 3fa9")
+	return approving("[ID...]", 0, "go through the changes that wait for an answer, or approve some", "moltis-fs approve", "moltis-fs approve 3fa9 77c0",
+		"moltis-fs approve --session s1")
 }
 
-// approving is a command that approves the change ID. Without one, if it may be left out, it lists those that wait.
+// approving is a command that approves the changes of the IDs. Without any, where they may be left out, it shows one after the other.
 func approving(args string, least int, short string, examples ...string) *command {
-	return &command{
-		ids: waitingOf, name: "approve", args: args, min: least, max: 1, short: short,
+	c := &command{
+		ids: waitingOf, name: "approve", args: args, min: least, max: maxPaths, short: short,
 		long: answersLong + `
 
 A diff that you were not shown, by approvals show, is approved only with --unseen. The record says so.`,
 		options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
 		examples: examples,
-		run: func(ctx context.Context, in *invocation) error {
-			if len(in.args) == 0 {
+		run:      func(_ context.Context, in *invocation) error { return in.answerAll(approval.Approved, in.args) },
+	}
+	if least == 0 {
+		c.long += `
+
+Without an ID it shows what waits on the terminal, the oldest first, and asks: y approves, n or a reason
+denies, s lets it wait, q lets all wait. Where there is no terminal it lists them. --principal and
+--session choose whose.`
+		c.options = append(c.options, options("principal session")...)
+		c.run = func(ctx context.Context, in *invocation) error {
+			switch {
+			case len(in.args) > 0 && in.count("principal", "session") > 0:
+				return misuse(seeHelp(in.command), "approve takes IDs, or --principal and --session")
+			case len(in.args) > 0:
+				return in.answerAll(approval.Approved, in.args)
+			case in.count("reason", "unseen") > 0:
+				return misuse(seeHelp(in.command), "--reason and --unseen go with IDs")
+			case in.given("json") || !hasTerminal():
 				return listApprovals(ctx, in)
 			}
-			return answerApproval(approval.Approved)(ctx, in)
-		},
+			return in.walkApprovals(ctx)
+		}
 	}
+	return c
 }
 
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
@@ -87,36 +111,196 @@ func (in *invocation) queue() (*queue.Queue, error) {
 	return queue.Open(filepath.Join(dir, "approvals")), err
 }
 
+// waiting lists the questions that wait, or all on record, of --principal and --session.
+func (in *invocation) waiting(q *queue.Queue, all bool) ([]queue.Entry, error) {
+	entries, err := q.List(all)
+	if err != nil {
+		return nil, approvalsError(in, "", err)
+	}
+	return slices.DeleteFunc(entries, func(e queue.Entry) bool {
+		return in.given("principal") && e.Question.Principal != in.option("principal") || in.given("session") && e.Question.Session != in.option("session")
+	}), nil
+}
+
 func listApprovals(_ context.Context, in *invocation) error {
 	q, err := in.queue()
 	if err != nil {
 		return err
 	}
-	entries, err := q.List(in.given("all"))
+	entries, err := in.waiting(q, in.given("all"))
 	if err != nil {
-		return approvalsError(in, err)
+		return err
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i := range entries {
 		e, question := &entries[i], &entries[i].Question
-		state := "waits, " + until(question.Expires)
+		state, warned := "waits, "+until(question.Expires), ""
 		if e.State != queue.Pending {
 			state = string(e.State)
 			if e.By != "" {
 				state += " by " + approval.Escape(e.By, false)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t+%d −%d\t%s\n", e.ID, state, visible(question.Tool), question.Added,
-			question.Removed, pathsText(question.Paths))
+		if n := len(question.Warnings); n > 0 {
+			warned = "  " + plural(n, "warning", "warnings")
+		}
+		fmt.Fprintf(w, "%s\t%s\tasked %s\t%s/%s\t%s\t+%d −%d\t%s%s\n", e.ID, state, ageText(time.Since(e.Asked)), visible(question.Principal),
+			visible(question.Session), visible(question.Tool), question.Added, question.Removed, pathsText(question.Paths), warned)
 	}
 	w.Flush()
 	if len(entries) == 0 && !in.given("json") {
-		in.empty("nothing waits for an answer")
+		in.empty("nothing waits for an answer", "principal", "session")
 	}
 	return in.answer(struct {
 		Approvals []queue.Entry `json:"approvals"`
 	}{list(entries)}, "%s", b.String())
+}
+
+// lookEvery is the time between two looks of approvals watch.
+const lookEvery = 500 * time.Millisecond
+
+func watchApprovals(ctx context.Context, in *invocation) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	tell := func(event string, e *queue.Entry) error {
+		if !in.given("json") && event == "waits" {
+			return in.write([]byte(in.waitsText(e) + "\n"))
+		} else if !in.given("json") {
+			fate := e.Fate()
+			if e.Reason != "" {
+				fate += ": " + approval.Escape(e.Reason, false)
+			}
+			return in.write([]byte(e.ID + "  " + questionText(e) + " " + fate + "\n"))
+		}
+		line, err := encoded(struct {
+			Event    string       `json:"event"`
+			Question *queue.Entry `json:"question"`
+		}{event, e}, "")
+		if err == nil {
+			err = in.write(line)
+		}
+		return err
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for known := map[string]bool{}; ; {
+		entries, err := in.waiting(q, false)
+		if err != nil {
+			return err
+		}
+		waits := map[string]bool{}
+		for i := range entries {
+			e := &entries[i]
+			if waits[e.ID] = true; !known[e.ID] {
+				if err := tell("waits", e); err != nil {
+					return err
+				}
+			}
+		}
+		for id := range known {
+			if waits[id] {
+				continue
+			}
+			if e, err := q.Get(id); err == nil {
+				if err := tell("over", &e); err != nil {
+					return err
+				}
+			}
+		}
+		known = waits
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// walkApprovals shows what waits on the terminal, one question after the other, and takes the answers.
+func (in *invocation) walkApprovals(ctx context.Context) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	r, w, err := controlling()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	defer w.Close()
+	screen := approval.Screen{In: r, Out: w, Ink: in.ink(w), Walks: true}.Approver()
+	shown := map[string]bool{}
+	for ctx.Err() == nil {
+		entries, err := in.waiting(q, false)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(entries, func(e queue.Entry) bool { return !shown[e.ID] })
+		if i < 0 {
+			if len(shown) == 0 {
+				in.empty("nothing waits for an answer", "principal", "session")
+				return nil
+			}
+			fmt.Fprintf(in.err, "%s: nothing else waits\n", program)
+			return nil
+		}
+		e, err := q.Get(entries[i].ID)
+		if shown[entries[i].ID] = true; err != nil || e.State != queue.Pending {
+			continue // it is over by now
+		}
+		answer, err := in.putTo(ctx, q, screen, e)
+		switch {
+		case errors.Is(err, approval.ErrEnded):
+			return nil
+		case errors.Is(err, approval.ErrPassed):
+			if e, err := q.Get(e.ID); err == nil && e.State != queue.Pending {
+				fmt.Fprintf(in.err, "%s: %s %s\n", program, e.ID, e.Fate())
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		by := queue.By{Name: operator()}
+		if rest, unseen := strings.CutPrefix(answer.By, "terminal"); unseen && rest != "" {
+			by.Unseen = true
+		} else if err = q.Saw(e.ID, by); err != nil {
+			fmt.Fprintf(in.err, "%s: %v\n", program, approvalsError(in, e.ID, err))
+			continue
+		}
+		if e, err = q.Answer(e.ID, answer.Decision, by, answer.Reason); err != nil {
+			report(in.err, approvalsError(in, e.ID, err))
+			continue
+		}
+		fmt.Fprintf(in.err, "%s: %s %s of %s\n", program, e.State, visible(e.Question.Tool), pathsText(e.Question.Paths))
+	}
+	return nil
+}
+
+// putTo asks about e on the screen, until somebody else has answered.
+func (in *invocation) putTo(ctx context.Context, q *queue.Queue, screen approval.Approver, e queue.Entry) (approval.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-tick.C:
+				if now, err := q.Get(e.ID); err != nil || now.State != queue.Pending {
+					cancel()
+				}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return screen.Ask(ctx, e.Question)
 }
 
 // until says how long a question still waits, by our clock; its asker has another.
@@ -147,7 +331,7 @@ func showApproval(_ context.Context, in *invocation) error {
 		err = q.Saw(e.ID, queue.By{Name: operator()})
 	}
 	if err != nil {
-		return approvalsError(in, err)
+		return approvalsError(in, in.arg(0), err)
 	}
 	card := approval.Card(e.Question, math.MaxInt)
 	status := "it " + e.Fate()
@@ -163,24 +347,60 @@ func showApproval(_ context.Context, in *invocation) error {
 	}{e, card}, "%s%s: %s\n", card, e.ID, status)
 }
 
-func answerApproval(d approval.Decision) func(context.Context, *invocation) error {
-	return func(_ context.Context, in *invocation) error {
-		q, err := in.queue()
-		if err != nil {
-			return err
-		}
-		e, err := q.Find(in.arg(0))
+func denyApprovals(_ context.Context, in *invocation) error {
+	if len(in.args) > 0 == (in.count("principal", "session") > 0) {
+		return misuse(seeHelp(in.command), "deny takes IDs, or --principal and --session")
+	}
+	if len(in.args) > 0 {
+		return in.answerAll(approval.Denied, in.args)
+	}
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	entries, err := in.waiting(q, false)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	if len(ids) == 0 && !in.given("json") {
+		in.empty("nothing waits for an answer", "principal", "session")
+	}
+	return in.answerAll(approval.Denied, ids)
+}
+
+// answerAll answers the questions whose ids begin so, one after the other, whatever becomes of one of them. The error is the last one.
+func (in *invocation) answerAll(d approval.Decision, ids []string) error {
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, id := range ids {
+		e, err := q.Find(id)
 		if err == nil {
 			e, err = q.Answer(e.ID, d, queue.By{Name: operator(), Unseen: d == approval.Approved && in.given("unseen")}, in.option("reason"))
 		}
 		if err != nil {
-			return approvalsError(in, err)
+			if failed != nil && in.given("json") { // the last one is told at the end
+				reportJSON(in, failed)
+			} else if failed != nil {
+				report(in.err, failed)
+			}
+			failed = approvalsError(in, id, err)
+			continue
 		}
 		e.Question.Diff = ""
-		return in.answer(struct {
+		if err := in.answer(struct {
 			Approval queue.Entry `json:"approval"`
-		}{e}, "%s %s of %s\n", e.State, visible(e.Question.Tool), pathsText(e.Question.Paths))
+		}{e}, "%s %s of %s\n", e.State, visible(e.Question.Tool), pathsText(e.Question.Paths)); err != nil {
+			return err
+		}
 	}
+	return failed
 }
 
 // operator names the person at the command line.
@@ -195,8 +415,8 @@ func operatorAt(place string) string {
 	return fmt.Sprintf("%s (%s) at %s", u.Username, u.Uid, place)
 }
 
-// approvalsError says what came instead of a question.
-func approvalsError(in *invocation, err error) error {
+// approvalsError says what came instead of the question of that id.
+func approvalsError(in *invocation, id string, err error) error {
 	if over, ok := errors.AsType[*queue.OverError](err); ok {
 		hint := ""
 		if over.Entry.State != queue.Approved {
@@ -209,15 +429,15 @@ func approvalsError(in *invocation, err error) error {
 		return misuse("give more of it: "+some, "%v", many)
 	}
 	if errors.Is(err, queue.ErrUnseen) {
-		return &exitError{exitRefused, "you were not shown the diff of " + visible(in.arg(0)),
-			program + " approvals show " + visible(in.arg(0)) + " shows it; --unseen approves it without",
+		return &exitError{exitRefused, "you were not shown the diff of " + visible(id),
+			program + " approvals show " + visible(id) + " shows it; --unseen approves it without",
 			tools.KindConflict}
 	}
 	if errors.Is(err, queue.ErrReason) {
 		return misuse("say it in fewer words", "%v", err)
 	}
 	if errors.Is(err, queue.ErrNotFound) {
-		return &exitError{exitRefused, "there is no question " + visible(in.arg(0)),
+		return &exitError{exitRefused, "there is no question " + visible(id),
 			program + " approvals list shows those that wait; --data-dir names another place",
 			tools.KindNotFound}
 	}
@@ -248,6 +468,7 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	switch how {
 	case "queue":
 		q, err := in.queue()
+		q.Waits = in.tellWaits()
 		return q, err
 	case "yes":
 		return approval.Yes("--approve yes"), nil

@@ -445,6 +445,7 @@ type invocation struct {
 	values   map[string]string // of the options given; "true" for a switch
 	sessions *sessionState     // nil: nothing lives longer than a call
 	implied  bool              // --root is the working directory, and nobody gave it
+	serving  *reloadable       // what a server has; nil: it is none, or not open yet
 	remote   *remote           // who sent it to a server as a method; nil: a person at the command line
 }
 

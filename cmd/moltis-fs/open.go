@@ -685,7 +685,7 @@ func liesIn(dir, path string) bool {
 
 // hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
 func hookFiles(h config.Hooks) (files []string) {
-	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
+	for _, line := range h.Lines() {
 		for _, word := range strings.Fields(line) {
 			if filepath.IsAbs(word) {
 				files = append(files, word)

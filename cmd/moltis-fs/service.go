@@ -219,6 +219,7 @@ func (in *invocation) openReloadable(ctx context.Context, approver tools.Approve
 	}}
 	var err error
 	s.now, err = s.open(nil)
+	in.serving = s
 	return s, err
 }
 

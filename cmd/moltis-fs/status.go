@@ -86,7 +86,7 @@ func showStatus(ctx context.Context, in *invocation) error {
 	if q, err := in.queue(); err == nil {
 		waiting, err := q.List(false)
 		if err != nil {
-			return approvalsError(in, err)
+			return approvalsError(in, "", err)
 		}
 		for i := range waiting {
 			if waiting[i].State == queue.Pending {

@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/testdir"
 )
 
 // On a terminal the question is put with its diff, while standard output stays the answer.
@@ -173,6 +177,62 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 		}
 		if args[0] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
 			t.Errorf("the content is not to be seen in %q", shown)
+		}
+	}
+}
+
+// Bare approve goes through what waits: y approves what was shown, a text denies, s lets it wait, and what somebody else answers meanwhile is
+// passed over.
+func TestApproveWalks(t *testing.T) {
+	t.Parallel()
+	data, dir := filepath.Join(realDir(t), "data"), realDir(t)
+	answers := map[string]chan string{}
+	q := queue.Open(filepath.Join(data, "approvals"))
+	waits := func(n int) {
+		testdir.Until(t, "the question", func() bool { all, _ := q.List(false); return len(all) == n })
+	}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		c := make(chan string, 1)
+		answers[name] = c
+		go func() {
+			_, out, _ := runWith(t, "", "call", "--approve", "queue", "--root", dir, "--data-dir", data, "Write",
+				fmt.Sprintf(`{"file_path":"%s/%s","content":"%s"}`, dir, name, strings.Repeat(name+`\n`, 1+i/3*100)))
+			c <- out
+		}()
+		waits(i + 1)
+	}
+	cmd := exec.Command(binary(t), "approve", "--data-dir", data)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	tty := openTerminal(t)
+	cmd.ExtraFiles = []*os.File{tty.end}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	must(t, cmd.Start())
+	for _, c := range []struct{ file, typed string }{{"a", "y\n"}, {"b", "not b\n"}, {"c", ""}, {"d", "y\n"}, {"d", "q\n"}} {
+		shown := tty.until(t, "] ")
+		if !strings.Contains(shown, "Allow Write of "+dir+"/"+c.file+",") {
+			t.Errorf("%s is not asked about: %q", c.file, shown)
+		}
+		if c.file == "c" { // somebody else is first
+			all, err := q.List(false)
+			must(t, err)
+			if _, err := q.Answer(all[0].ID, approval.Denied, queue.By{Name: "ann"}, "no c"); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := io.WriteString(tty.host, c.typed)
+		must(t, err)
+	}
+	must(t, cmd.Wait())
+	if got := errs.String(); !strings.Contains(got, "approved Write of "+dir+"/a") || !strings.Contains(got, "was denied by ann") {
+		t.Errorf("it says %q", got)
+	}
+	if status, out, errs := runWith(t, "", "approvals", "deny", "--principal", "local", "--data-dir", data); status != exitOK || !strings.Contains(out, "denied Write of "+dir+"/d") {
+		t.Error(status, out, errs)
+	}
+	for name, want := range map[string]string{"a": `"kind":"write"`, "b": "not b", "c": "no c", "d": `"approval_denied"`} {
+		if got := <-answers[name]; !strings.Contains(got, want) {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 type Question struct {
 	ID                       string
 	Principal, Session, Tool string
-	Client                   string   // the program that called, as it names itself
+	Client                   string   // the program that calls, as it says itself
 	Paths                    []string // real names
 	New                      []string // the Paths where nothing is yet
 	Summary                  string   // one line

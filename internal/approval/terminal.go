@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,7 +22,16 @@ type Screen struct {
 	Ink Ink
 	// Grants offers to say yes for a file or a session; [Remember] has to stand before the approver.
 	Grants bool
+	// Walks offers to pass a question over, which then waits on, and to end: Ask gives ErrPassed or ErrEnded. A context that ends passes
+	// a question over too, and an empty line.
+	Walks bool
 }
+
+// The errors of a question that was not answered on a [Screen] that walks.
+var (
+	ErrPassed = errors.New("the question was passed over")
+	ErrEnded  = errors.New("the walk was ended")
+)
 
 // Terminal asks on a terminal, or on any in and out: see [Screen.Approver].
 func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out: out}.Approver() }
@@ -65,6 +75,9 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
+	if ctx.Err() != nil && t.Walks {
+		return Answer{}, ErrPassed
+	}
 	if ctx.Err() != nil || t.turn.Take(ctx, "", 1) != nil { // a call that is done must not get its turn by chance
 		a, _ := ContextAnswer(ctx)
 		return a, nil
@@ -94,6 +107,10 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
+			if t.Walks {
+				_ = t.say("\n") // whatever comes next has its own line
+				return Answer{}, ErrPassed
+			}
 			over, _ := ContextAnswer(ctx)
 			_ = t.say("\n" + over.Reason + ": not changed\n") // if it fails, the answer stands
 			return over, nil
@@ -105,6 +122,9 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 			switch {
 			case l.err != nil && strings.TrimSpace(l.text) == "":
 				_ = t.say("\n") // whatever comes next has its own line
+				if t.Walks {
+					return Answer{}, ErrEnded
+				}
 				return Answer{Decision: Denied, By: "terminal", Reason: "end of input"}, nil
 			case stale:
 				stale = false
@@ -143,8 +163,11 @@ func (a *asked) prompt() string {
 		what = Escape(a.q.Paths[0], false)
 	}
 	choices := "y/N, ? for help, or type a reason"
-	if a.t.Grants {
+	switch {
+	case a.t.Grants:
 		choices = "y/file/session/N, ? for help, or type a reason"
+	case a.t.Walks:
+		choices = "y/n/s/q, ? for help, or type a reason for no"
 	}
 	if a.unseen > 0 {
 		rest := ""
@@ -152,6 +175,9 @@ func (a *asked) prompt() string {
 			rest = "rest of the "
 		}
 		choices = fmt.Sprintf(`? shows the %sdiff, %s; "yes, unseen" approves it without; N or a reason refuses`, rest, counted(a.unseen, "line"))
+		if a.t.Walks {
+			choices += "; s, q"
+		}
 	}
 	ask := fmt.Sprintf("Allow %s of %s, +%d −%d?", Escape(a.q.Tool, false), what, a.q.Added, a.q.Removed)
 	return a.t.Ink.Strong(ask) + " [" + choices + "] "
@@ -171,6 +197,10 @@ func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	said := Chosen("terminal", offered, answer)
 	isYes := said.Decision == Approved
 	switch {
+	case a.t.Walks && (answer == "" || answer == "s" || answer == "skip"):
+		return Answer{}, false, ErrPassed
+	case a.t.Walks && (answer == "q" || answer == "quit"):
+		return Answer{}, false, ErrEnded
 	case answer == "?":
 		return Answer{}, false, a.explain()
 	case isYes && a.unseen > 0 && !yesUnseen(answer):
@@ -196,6 +226,9 @@ func (a *asked) explain() error {
 		text += "file     yes, to " + ThisFile.Until(end) + "\n" +
 			"session  yes, to " + ThisSession.Until(end) + "\n" +
 			"         (what carries a warning is asked about all the same)\n"
+	}
+	if a.t.Walks {
+		text += "s        let it wait, and show the next one\nq        let all wait\n"
 	}
 	return a.t.say(text + "N        no; anything else that you type is a no too, and the caller is " +
 		"told it as the reason\n")

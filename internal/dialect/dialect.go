@@ -113,7 +113,10 @@ type Overlay interface {
 
 // Progress is how many files a call has come to, of how many it will; 0 is not known. Both may be
 // read while it runs.
-type Progress struct{ Files, Total atomic.Int64 }
+type Progress struct {
+	Files, Total atomic.Int64
+	Asked        atomic.Bool // a person is asked, and the call waits for the answer
+}
 
 // A Page is how much text of an answer a client takes, and how it has its lines numbered. The zero
 // value is as the configuration says.

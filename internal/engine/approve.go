@@ -62,6 +62,10 @@ func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made b
 	if c.Waits != nil {
 		defer c.Waits()()
 	}
+	if c.Progress != nil {
+		c.Progress.Asked.Store(true)
+		defer c.Progress.Asked.Store(false)
+	}
 	a, err := who.Ask(asking, q)
 	if err == nil && a.Decision == approval.Approved && a.Over != nil {
 		over = a.Over.Over
@@ -111,7 +115,7 @@ func (s *Step) shown() *Target {
 
 // question puts all that a plan is into words, and its digest.
 func question(c *Call, p *Plan) approval.Question {
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Client: c.Program,
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Client: c.Program, Tool: c.Tool,
 		Paths: p.Paths()}
 	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)), counted("writes in place", p.of(Overwrite)))
 	gone := 0

@@ -689,12 +689,12 @@ func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, e
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
-// programsOf are the files that the commands of the configuration are made of. A process that can write them
+// programsOf are the files that the commands of the configuration are made of, and the secrets of webhooks. A process that can write them
 // decides the answers of a hook.
 func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
-	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
+	for _, line := range cfg.Lines() {
 		for i, word := range strings.Fields(line) {
-			if kind, _ := kindOf(free, word); i == 0 ||
+			if kind, _ := kindOf(free, word); i == 0 && !strings.Contains(word, "://") ||
 				strings.HasPrefix(word, "/") && kind == guardfs.KindFile {
 				out = append(out, word)
 			}
@@ -1270,7 +1270,7 @@ func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
 		lines []string
 	}{
 		{"before_tool_call", cfg.BeforeToolCall}, {"after_tool_call", cfg.AfterToolCall},
-		{"tool_result_persist", cfg.ToolResultPersist},
+		{"tool_result_persist", cfg.ToolResultPersist}, {"on_question", cfg.OnQuestion},
 	} {
 		for i, line := range list.lines {
 			c, err := hook.ParseCommand(line)

@@ -66,6 +66,12 @@ func (c Command) ToolResultPersist(ctx context.Context, p ToolResultPersist) (De
 	return c.run(ctx, p)
 }
 
+// OnQuestion tells the program of a question that waits for an answer, and ignores its output.
+func (c Command) OnQuestion(ctx context.Context, question any) error {
+	_, err := c.run(ctx, question)
+	return err
+}
+
 func (c Command) run(ctx context.Context, payload any) (Decision, error) {
 	var in bytes.Buffer
 	plain := json.NewEncoder(&in)

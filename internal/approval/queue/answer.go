@@ -255,6 +255,9 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if len(q.New) > 0 {
 		out["new"] = mapped(q.New, shown)
 	}
+	if q.Client != "" {
+		out["client"] = shown(q.Client)
+	}
 	if len(q.Code) > 0 {
 		out["code"] = mapped(q.Code, shown)
 	}
@@ -264,7 +267,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if !e.Answered.IsZero() {
 		out["answered"] = e.Answered
 	}
-	for key, value := range map[string]string{"client": q.Client, "diff": q.Diff, "by": e.By, "reason": e.Reason} {
+	for key, value := range map[string]string{"diff": q.Diff, "by": e.By, "reason": e.Reason} {
 		if value != "" {
 			out[key] = shown(value)
 		}

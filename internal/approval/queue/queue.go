@@ -84,6 +84,9 @@ const (
 
 // Queue is one directory of questions.
 type Queue struct {
+	// Waits, where set, hears of each question that this Queue has put, before Ask waits for its answer.
+	Waits func(Entry)
+
 	dir  string
 	step func(what string) error // for tests: it is told of each step, and can make it fail
 }
@@ -117,6 +120,9 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	}
 	defer q.forget(e.ID)
 	defer flock.Close(file) //nolint:errcheck // closing gives the lock back
+	if q.Waits != nil {
+		q.Waits(e)
+	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

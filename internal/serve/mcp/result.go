@@ -100,6 +100,8 @@ func progress(ctx context.Context, req *sdk.CallToolRequest, p *dialect.Progress
 			files, total := p.Files.Load(), p.Total.Load()
 			note := &sdk.ProgressNotificationParams{ProgressToken: token, Total: float64(total)}
 			switch {
+			case p.Asked.Load():
+				note.Message = fmt.Sprintf("%s waits for an answer to its question, %d s", req.Params.Name, n)
 			case total > 0:
 				note.Message = fmt.Sprintf("%s: %d of %d files, %d s", req.Params.Name, files, total, n)
 			case files > 0:
