@@ -65,6 +65,7 @@ function ends(rows, side) {
   return !all.length ? '' : crs === 0 ? 'LF' : crs === all.length ? 'CRLF' : 'MIXED';
 }
 
+const ROWS = 500; // of one table
 const LONG = 4000; // characters of a line that are shown at once
 const word = c => /[\p{L}\p{N}_]/u.test(c ?? '');
 
@@ -117,8 +118,12 @@ function diffTable(f, side, marks, cut) {
     else if (r.t === '-') body.push(h('tr', {}, num(r.o), cell(r), num(r.pair?.n), cell(r.pair)));
     else if (!r.pair) body.push(h('tr', {}, num(), cell(null), num(r.n), cell(r)));
   }
-  return h('table', { class: 'diff' + (side ? ' side' : ''), 'aria-label': 'Diff of ' + pathText(f.path) },
-    h('colgroup', {}, (side ? ['no', '', 'no', ''] : ['no', 'no', '']).map(c => h('col', { class: c }))), h('tbody', {}, body));
+  const tables = []; // of so many rows each: a browser lays out only those that are near
+  for (let i = 0; i < body.length; i += ROWS) {
+    tables.push(h('table', { class: 'diff' + (side ? ' side' : ''), 'aria-label': 'Diff of ' + pathText(f.path) },
+      h('colgroup', {}, (side ? ['no', '', 'no', ''] : ['no', 'no', '']).map(c => h('col', { class: c }))), h('tbody', {}, body.slice(i, i + ROWS))));
+  }
+  return tables.map(t => h('div', { class: body.length > ROWS ? 'part' : null }, t));
 }
 
 // fileBox shows what becomes of a file: {path, from, change, added, removed, binary, rows, why, modes, warnings}. At its end is an <i>

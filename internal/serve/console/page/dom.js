@@ -7,7 +7,6 @@ export const saved = {
   get(key, or) { try { return localStorage.getItem('moltis.' + key) ?? or; } catch { return or; } },
   set(key, value) { try { localStorage.setItem('moltis.' + key, value); } catch { /* a window without storage */ } },
 };
-
 const SVG = new Set(['svg', 'path', 'line', 'title']);
 const shown = kids => kids.flat(9).filter(x => x !== null && x !== undefined && x !== false);
 
@@ -38,7 +37,6 @@ export function bytes(n) {
   for (const [unit, size] of [['GB', 2 ** 30], ['MB', 2 ** 20], ['KB', 1024]]) if (n >= size) return +(n / size).toFixed(n < 10 * size ? 1 : 0) + ' ' + unit;
   return (n ?? 0) + ' B';
 }
-
 // say puts a line at the bottom; alarm is for screen readers alone.
 export const say = text => { $('say').textContent = text; };
 export const alarm = text => { $('alarm').textContent = text; };
@@ -54,6 +52,7 @@ const ODD = new RegExp(HIDDEN.source +
 // esc gives text as nodes: given "a\u202eb" it gives "a", a box with \u{202e}, "b". With tabs, those stay.
 export function esc(value, tabs) {
   const text = String(value ?? ''), out = [];
+  if (/^[ -~]*$/.test(text)) return [text];
   let at = 0;
   for (const m of text.matchAll(ODD)) {
     if (tabs && m[0] === '\t') continue;
@@ -64,15 +63,16 @@ export function esc(value, tabs) {
   }
   return [...out, text.slice(at)];
 }
-
 // plain is esc as a string, for titles and labels.
 export const plain = value => esc(value).map(x => x.textContent ?? x).join('');
 
 // A path is a string, or {bytes: base64} where it is not UTF-8. pathText gives it as a string, for comparing and for labels.
 export const pathText = p => typeof p === 'string' ? plain(p) :
   [...atob(p?.bytes ?? '')].map(c => c > '\x7f' ? `\\x{${c.charCodeAt(0).toString(16)}}` : plain(c)).join('');
-
 export const names = { root: '' }; // the root, which short paths leave out
+
+// below leaves the root out of the paths in a text.
+export const below = text => names.root ? String(text ?? '').replaceAll(names.root.replace(/\/$/, '') + '/', '') : text;
 
 // pathNodes shows a path, below the root without it. Each part is on its own, so that no letter turns the parts around.
 export function pathNodes(p, short = true) {
@@ -88,7 +88,6 @@ export function pathNodes(p, short = true) {
 // ---- time ------------------------------------------------------------------------------------
 
 export const clock = { ahead: 0, now: () => Date.now() + clock.ahead }; // the server's time
-
 const two = n => String(n).padStart(2, '0');
 
 // at shows a moment: the time today, with the day before.
@@ -105,7 +104,6 @@ export function span(ms) {
   if (s < 5400) return Math.round(s / 60) + ' min';
   return s < 172800 ? Math.round(s / 3600) + ' h' : Math.round(s / 86400) + ' d';
 }
-
 export const left = ms => { const s = Math.max(0, Math.ceil(ms / 1000)); return `${Math.floor(s / 60)}:${two(s % 60)}`; };
 
 // ---- larger parts ----------------------------------------------------------------------------
@@ -118,7 +116,6 @@ export function table(label, columns, rows) {
     h('tbody', { role: 'rowgroup' }, rows.map(cells => h('tr', { role: 'row' }, cells.map((cell, i) =>
       h('td', { role: 'cell', class: columns[i][1], 'data-l': columns[i][0] }, h('div', {}, cell)))))));
 }
-
 let opened = 0;
 
 // opener is a button that opens what make gives below its row; it is made once.

@@ -5,7 +5,6 @@ import { clock } from './dom.js';
 export class Refusal extends Error {
   constructor(error) { super(error.message); this.code = error.code; this.data = error.data ?? {}; }
 }
-
 export class SignedOut extends Error {}
 
 const post = (path, body) => fetch(path, { method: 'POST', credentials: 'same-origin', cache: 'no-store', redirect: 'error',
@@ -15,7 +14,6 @@ function tellTime(r) {
   const date = Date.parse(r.headers.get('Date') ?? '');
   if (date && Math.abs(date - clock.now()) > 2000) clock.ahead = date - Date.now(); // Date has whole seconds
 }
-
 let last = 0;
 
 // rpc calls a method of the operators.
@@ -42,7 +40,6 @@ export async function signIn(by) {
   if (!r.ok) throw new Error(answer.error);
   return answer;
 }
-
 export const signOut = () => post('sign-out', {});
 
 const SILENCE = 25000; // the server says something each 10 s

@@ -1,6 +1,5 @@
 // State that the views share, and addresses: the view, what it shows and its filters are in the hash.
 export const S = { me: null, config: {}, approvals: [], title: '', newer: 0 };
-
 // ui is filled by app.js.
 export const ui = {};
 
@@ -24,6 +23,5 @@ export function goto(url, keep, anew) {
   history.replaceState(null, '', url);
   ui.render(anew);
 }
-
 export const frame = () => ui.frame();
 export const failed = err => ui.failed(err);

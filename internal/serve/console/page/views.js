@@ -1,5 +1,5 @@
 // The other views: Timeline, Sessions, Refused, Audit, Trash, Tokens, Health.
-import { $, h, fill, esc, plain, dim, chip, button, empty, count, counts, bytes, pathNodes, pathText, names, at, span, clock, table, opener, confirm, say } from './dom.js';
+import { $, h, fill, esc, plain, dim, chip, button, empty, count, counts, bytes, pathNodes, pathText, names, below, at, span, clock, table, opener, confirm, say } from './dom.js';
 import { rpc, Refusal, history24 } from './server.js';
 import { fileBox, ofCheckpoint } from './diff.js';
 import { S, href, route, goto, failed } from './state.js';
@@ -77,13 +77,17 @@ export function newer() {
   fill($('newer'), button('Show newer changes', () => goto(location.hash, true, true), 'newer'));
 }
 
-const total = (cs, k) => cs.reduce((n, c) => n + c.files.reduce((m, f) => m + (f[k] ?? 0), 0), 0);
+// total counts the lines of calls; a file without counts is no text, or was not kept.
+function total(cs) {
+  const files = cs.flatMap(c => c.files).filter(f => f.added !== undefined), sum = k => files.reduce((n, f) => n + f[k], 0);
+  return files.length ? counts(sum('added'), sum('removed')) : h('span', { class: 'counts' });
+}
 
 function turn(cs) {
   const c = cs[0], files = cs.reduce((n, x) => n + x.files.length, 0), many = cs.length > 1;
   return h('li', { class: 'turn' }, h('div', { class: 'thead' }, at(cs.at(-1).time), h('b', {}, esc(c.principal)), c.label ? h('span', { class: 'label' }, '“', esc(c.label), '”') : null,
     dim(esc([c.turn && 'turn ' + c.turn, c.session, c.client].filter(Boolean).join(' · '))),
-    many ? h('span', { class: 'tsum' }, dim(count(files, 'file')), counts(total(cs, 'added'), total(cs, 'removed')), h('span', { class: 'ck' }),
+    many ? h('span', { class: 'tsum' }, dim(count(files, 'file')), total(cs), h('span', { class: 'ck' }),
       c.turn ? button('Undo since…', () => takeBack('checkpoints.rewind', { turn: c.turn, session: c.session, principal: c.principal },
         `Undo all that ${c.principal} · ${c.session} changed since turn ${c.turn} began?`), '', `Undo since turn ${plain(c.turn)} of ${plain(c.principal)} began…`) : h('span', { class: 'nobutton' })) : null),
   h('ul', { class: 'calls' }, cs.map(call)));
@@ -102,7 +106,7 @@ async function diffs(id) {
 }
 
 function call(c) {
-  const one = c.files.length === 1 ? c.files[0] : null, name = `${plain(c.tool)} ${one ? pathText(one.path) : count(c.files.length, 'file')}`;
+  const one = c.files.length === 1 ? c.files[0] : null, name = `${plain(c.tool)} ${one ? below(pathText(one.path)) : count(c.files.length, 'file')}`;
   const moved = one?.to ? [dim(' → '), pathNodes(one.to)] : null, undoOf = c.undo_of ?? c.restore_of;
   const [b, box] = opener([h('span', { class: 'tool' }, esc(c.tool)), ' ', one ? h('span', {}, pathNodes(one.path), moved) : h('span', { class: 'path' }, count(c.files.length, 'file'))], async () => {
     const [diff, entry] = await Promise.all([diffs(c.id), rpc('checkpoints.show', { id: c.id }).catch(() => null)]);
@@ -113,7 +117,7 @@ function call(c) {
   const again = c.undone_by, of = { id: again ?? c.id, mode: 'inverse', session: c.session, principal: c.principal };
   const li = h('li', { id: c.id, class: again ? 'undone' : null }, h('div', { class: 'crow' }, at(c.time), b,
     h('span', { class: 'tags' }, again ? chip('undone') : null, undoOf ? chip('undo of ' + undoOf) : null),
-    counts(total([c], 'added'), total([c], 'removed')), h('code', { class: 'dim ck' }, c.id),
+    total([c]), h('code', { class: 'dim ck' }, c.id),
     button(again ? 'Redo…' : 'Undo…', async () => {
       const done = await takeBack('checkpoints.restore', of, `${again ? 'Redo' : 'Undo'} ${name}?`);
       if (!done) return;
@@ -248,9 +252,10 @@ export async function tokens() {
   const scope = (t, list) => t.operator ? dim('no calls') : t.scope ? esc(list.join(', ') || 'nothing') : 'all that rules allow';
   const ends = t => t.expired ? h('span', { class: 'warn-t' }, 'has ended') : !t.expires ? h('span', { class: 'warn-t' }, 'never') :
     h('span', { class: new Date(t.expires) - clock.now() < 2 * 864e5 ? 'warn-t' : null }, 'in ' + span(new Date(t.expires) - clock.now()));
-  return [table('Tokens', [['Who'], ['Is'], ['Reads', 'grow'], ['Writes', 'grow'], ['Created', 'num'], ['Ends', 'num'], ['Last used', 'num'], ['', 'acts']], list.map(t => [
+  const used = list.some(t => t.last_used) ? [['Last used', 'num']] : [];
+  return [table('Tokens', [['Who'], ['Is'], ['Reads', 'grow'], ['Writes', 'grow'], ['Created', 'num'], ['Ends', 'num'], ...used, ['', 'acts']], list.map(t => [
     [h('b', {}, esc(t.principal)), ' ', h('code', { class: 'dim' }, t.id)], t.operator ? 'operator' : t.by_user ? 'person' : 'agent',
-    scope(t, t.scope ? [...new Set([...(t.scope.readable ?? []), ...(t.scope.writable ?? [])])] : []), scope(t, t.scope?.writable ?? []), at(t.created), ends(t), at(t.last_used),
+    scope(t, t.scope ? [...new Set([...(t.scope.readable ?? []), ...(t.scope.writable ?? [])])] : []), scope(t, t.scope?.writable ?? []), at(t.created), ends(t), ...used.map(() => at(t.last_used)),
     button('Revoke…', async () => {
       try {
         if (!await confirm(`Revoke the token of ${t.principal}?`, h('p', {}, 'Its calls are refused from now on. This can’t be taken back; make a new one instead.'), 'Revoke', { cls: 'danger' })) return;

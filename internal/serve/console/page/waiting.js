@@ -1,5 +1,5 @@
 // Waiting: the changes that need an answer, their diffs, and the answer.
-import { $, h, fill, esc, plain, dim, kbd, button, empty, count, counts, pathNodes, pathText, names, at, left, clock, confirm, say, saved } from './dom.js';
+import { $, h, fill, esc, plain, dim, kbd, button, empty, count, counts, pathNodes, pathText, names, at, left, clock, below, confirm, say, saved } from './dom.js';
 import { rpc, SignedOut } from './server.js';
 import { fileBox, ofQuestion } from './diff.js';
 import { S, href, route, goto, frame, failed } from './state.js';
@@ -14,9 +14,6 @@ const runsCode = e => e.code?.length > 0;
 const who = e => [e.principal, e.client].filter(Boolean).join(' · ');
 const what = e => !e.paths.length ? '' : e.paths.length === 1 ? pathNodes(e.paths[0]) : h('span', { class: 'path-n' }, count(e.paths.length, 'file'));
 const whatText = e => !e.paths.length ? plain(e.summary) : e.paths.length === 1 ? pathText(e.paths[0]).split('/').at(-1) : count(e.paths.length, 'file');
-
-// below leaves the root out of the paths in a sentence; the place is named in full beside it.
-const below = text => names.root ? (text ?? '').replaceAll(names.root.replace(/\/$/, '') + '/', '') : text;
 
 // fate says what became of a question.
 function fate(e) {
