@@ -31,6 +31,7 @@ import (
 
 var (
 	shots   = flag.String("shots", "", "leave screenshots in this directory")
+	place   = flag.String("place", "", "make the tree of one test in this directory, for pictures")
 	program = flag.String("program", "", "drive this program in the place of one that is built")
 )
 
@@ -114,6 +115,9 @@ func start(t *testing.T, config string) *world {
 	}
 	t.Parallel()
 	dir := t.TempDir()
+	if *place != "" {
+		dir = *place
+	}
 	w := &world{t: t, root: filepath.Join(dir, "shop"), data: filepath.Join(dir, "data")}
 	file := filepath.Join(dir, "moltis.toml")
 	w.write("src/cart/total.go", "package cart\n\nfunc Total(l []Line) int {\n\tsum := 0\n\tfor _, x := range l {\n\t\tsum += x.Price\n\t}\n\treturn sum\n}\n")
