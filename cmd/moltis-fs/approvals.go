@@ -404,12 +404,15 @@ func (in *invocation) answerAll(d approval.Decision, ids []string) error {
 }
 
 // operator names the person at the command line.
-func operator() string {
+func operator() string { return operatorAt("the command line") }
+
+// operatorAt names the person who has started this process, and where they answer.
+func operatorAt(place string) string {
 	u, err := user.Current()
 	if err != nil {
-		return "the command line"
+		return place
 	}
-	return fmt.Sprintf("%s (%s) at the command line", u.Username, u.Uid)
+	return fmt.Sprintf("%s (%s) at %s", u.Username, u.Uid, place)
 }
 
 // approvalsError says what came instead of the question of that id.

@@ -171,12 +171,12 @@ func (l library) drive(t *testing.T) {
 		}
 		return line
 	}
-	var server struct {
+	var listed struct {
 		Instructions string
 		Tools        []struct{ Name string }
 	}
-	said := next(&server)
-	row(t, l.name, "the tools are listed", len(server.Tools) == 10 && strings.Contains(server.Instructions, "put before the user"), said)
+	said := next(&listed)
+	row(t, l.name, "the tools are listed", len(listed.Tools) == 10 && strings.Contains(listed.Instructions, "put before the user"), said)
 	for _, c := range libraryCalls {
 		args := strings.ReplaceAll(c.args, "$R", root)
 		fmt.Fprintf(in, `{"name":%q,"arguments":%s,"answer":%q}`+"\n", c.tool, args, c.answer)

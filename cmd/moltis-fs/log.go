@@ -43,6 +43,7 @@ type logRow struct {
 	Outcome   string        `json:"outcome,omitempty"` // aborted: it was not made
 	UndoOf    checkpoint.ID `json:"undo_of,omitempty"`
 	UndoneBy  checkpoint.ID `json:"undone_by,omitempty"`
+	RestoreOf checkpoint.ID `json:"restore_of,omitempty"`
 	Files     []logFile     `json:"files"`
 }
 
@@ -177,7 +178,7 @@ func (in *invocation) logged() (dirs []string, here string, err error) {
 
 func logged(ctx context.Context, db *checkpoint.DB, c *checkpoint.Checkpoint) logRow {
 	row := logRow{ID: c.ID, Time: c.Time, Tool: toolOf(c), Kind: c.Kind, Pinned: c.Pinned, UndoneBy: c.UndoneBy, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
-		Label: c.Label, UndoOf: c.UndoOf, Files: []logFile{}}
+		Label: c.Label, UndoOf: c.UndoOf, RestoreOf: c.RestoreOf, Files: []logFile{}}
 	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
 		row.Outcome = string(c.Outcome)
 	}

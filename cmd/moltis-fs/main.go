@@ -426,7 +426,7 @@ func daily() []*command {
 
 // entries are the ways in which agents call.
 func entries() []*command {
-	return []*command{mcpCommand(), serveCommand(), acpCommand(), callCommand(), jsCommand()}
+	return []*command{mcpCommand(), serveCommand(), consoleCommand(), acpCommand(), callCommand(), jsCommand()}
 }
 
 // others look after what the program keeps, and tell of it; the last ones are for the program alone.
@@ -714,8 +714,7 @@ func optionError(cc *cobra.Command, err error) error {
 	return misuse(hint, "%s: %v", path, err)
 }
 
-const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, and "help options" --config,
---data-dir and the others that many commands take.`
+const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, "help options" options.`
 
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.

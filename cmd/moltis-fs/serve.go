@@ -33,6 +33,8 @@ session.create, session.end and session.events. Calls without a session_id are o
 is this run of the server. GET /healthz says whether it serves, GET /readyz whether calls can be
 carried out.
 
+With --console there is a page for operators at /console/, as of moltis-fs console.
+
 For operators there are approvals.list, show, approve and deny, a WebSocket at /ws that tells of
 each question as Moltis' gateway does (exec.approval.requested), GET /metrics for Prometheus, and the
 methods of docs/http.md that look at history, audit log, trash and tokens and take changes back.
@@ -53,6 +55,7 @@ everything but what runs code later, "yes-exec" that too; "never" refuses everyt
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
 			opt("log-format", "FORM", "how standard error is written (default: text)", "text", "json"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
+			opt("console", "", "serve a page for operators at /console/, and print its address with a code"),
 		),
 		examples: []string{
 			"moltis-fs serve --root ~/project --listen 127.0.0.1:7780",
@@ -112,14 +115,19 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	methods := approvals.Methods(q)
 	maps.Copy(methods, in.operatorMethods(d.remote(in)))
 	health := &health{in: in, of: d.remote(in)}
-	server := jsonrpc.New(d, jsonrpc.Options{
+	o := jsonrpc.Options{
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: run, MCP: overMCP, Issuer: theirs,
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger, Ready: health.ready, Gauges: health.metrics,
 		Operator: methods,
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
-	})
+	}
+	page := in.console(&o)
+	server := jsonrpc.New(d, o)
 	listeners, err := in.listen(dir)
 	if err != nil {
+		return err
+	}
+	if err := in.tellConsole(ctx, page, listeners); err != nil {
 		return err
 	}
 	in.tellOpen(d.now.cfg, in.openText(d.now.cfg), in.approves("queue"))

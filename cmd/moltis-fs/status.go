@@ -30,6 +30,7 @@ history, the trash and the audit log are. It changes nothing.`,
 // A status is what holds now, and what there is.
 type status struct {
 	Open      string            `json:"open"`
+	Root      string            `json:"root,omitempty"`
 	Config    string            `json:"config,omitempty"`
 	ReadOnly  bool              `json:"read_only"`
 	Asks      bool              `json:"require_approval"`
@@ -83,7 +84,7 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 		return nil, err
 	}
 	own := s.at.Tools.FS
-	st := &status{Open: in.openText(s.at), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
+	st := &status{Open: in.openText(s.at), Root: cmp.Or(s.root, own.WorkspaceRoot), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
 		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version,
 		Policy: s.policy(), Allow: list(own.AllowPaths), Deny: list(own.DenyPaths)}
 	if in.remote != nil {

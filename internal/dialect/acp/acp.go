@@ -258,7 +258,7 @@ func (c *call) terminal(ctx context.Context) error {
 		return err
 	}
 	sum := sha256.Sum256(whole)
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Client: c.Program,
 		Summary: "run " + c.params.String(), Digest: hex.EncodeToString(sum[:]), Expires: time.Now().Add(wait),
 		Warnings: []string{"a program does what it likes with files: nothing here holds it"}}
 	asking, cancel := context.WithTimeout(ctx, wait)

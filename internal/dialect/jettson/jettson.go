@@ -131,7 +131,7 @@ type call struct {
 
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session), 
+	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session),
 		Call: engine.NewCall(in, "jettson", in.Tool)}
 	if in.Page.Bytes > 0 {
 		c.page = d.e.Page(in.Page)

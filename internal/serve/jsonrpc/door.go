@@ -34,9 +34,10 @@ type caller struct {
 	scope           *dialect.Scope
 	tier            approval.Tier
 	byUser, elicits bool
-	secret          string    // of its token; "" for our own user on a socket
-	until           time.Time // an issuer's token ends; zero: it is one of ours
-	program         string    // as it names itself
+	secret          string      // of its token; "" for our own user on a socket, and in a browser
+	until           time.Time   // an issuer's token ends; zero: it is one of ours
+	still           func() bool // whether a browser's cookie holds; nil for others
+	program         string      // as it names itself
 	headers         map[string]string
 }
 
@@ -54,6 +55,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, codeAuth, "this socket is another user's")
 	case !p.socket && !s.hostOK(r):
 		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
+	case s.o.Console != nil && strings.HasPrefix(r.URL.Path+"/", "/console/"):
+		s.console(w, r)
 	case !s.originOK(r):
 		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
 	case s.o.Issuer != nil && s.o.Issuer.Describes(r.URL.Path):
@@ -71,14 +74,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/metrics" && s.o.Metrics != nil && hasMethod(w, r, http.MethodGet):
 		s.withCaller(w, r, p, operators(s.metrics))
 	case handler != nil:
-		s.withCaller(w, r, p, operators(func(w http.ResponseWriter, r *http.Request, c *caller) {
-			ctx, cancel := context.WithCancel(r.Context())
-			defer cancel()
-			defer context.AfterFunc(s.stopping, cancel)()
-			handler(c.principal, w, r.WithContext(ctx))
-		}))
+		s.withCaller(w, r, p, operators(s.untilStopped(handler)))
 	case !slices.Contains([]string{"/healthz", "/readyz", "/rpc", "/metrics"}, r.URL.Path):
 		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests of JSON-RPC go to /rpc, and of MCP to "+mcpPath)
+	}
+}
+
+// untilStopped is a handler whose requests end with the server.
+func (s *Server) untilStopped(of func(by string, w http.ResponseWriter, r *http.Request)) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.stopping, cancel)()
+		of(c.principal, w, r.WithContext(ctx))
+	}
+}
+
+// console serves the operators' page. Its own rules stand in the place of those for tokens and origins.
+func (s *Server) console(w http.ResponseWriter, r *http.Request) {
+	method, next := http.MethodPost, handler(s.rpc)
+	switch r.URL.Path {
+	case "/console/rpc":
+	case "/console/events":
+		method, next = http.MethodGet, s.untilStopped(s.o.Console.Events)
+	default:
+		s.o.Console.ServeHTTP(w, r)
+		return
+	}
+	if !hasMethod(w, r, method) {
+		return
+	}
+	if by, still, ok := s.o.Console.Admit(w, r); ok {
+		s.serve(w, r, &caller{principal: by, operates: true, still: still}, next)
 	}
 }
 
@@ -138,17 +165,8 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		s.o.Logger.Error("a token can't be checked", "err", err)
 		refuse(w, http.StatusServiceUnavailable, codeInternal,
 			"the token can't be checked now; the server's log says why")
-	case !connectionOf(r).belongs(c.principal):
-		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
 	default:
-		ctx, leave, ok := s.enter(r.Context(), c)
-		if !ok {
-			refuse(w, http.StatusServiceUnavailable, codeInternal, "the server is ending")
-			return
-		}
-		defer leave()
-		c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
-		next(w, r.WithContext(ctx), c)
+		s.serve(w, r, c, next)
 	}
 }
 
@@ -162,6 +180,22 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request, failed error)
 		say = s.o.Issuer.Challenge(failed)
 	}
 	w.Header().Set("WWW-Authenticate", say)
+}
+
+// serve answers a request of a caller who is let in.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *caller, next handler) {
+	if !connectionOf(r).belongs(c.principal) {
+		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
+		return
+	}
+	ctx, leave, ok := s.enter(r.Context(), c)
+	if !ok {
+		refuse(w, http.StatusServiceUnavailable, codeInternal, "the server is ending")
+		return
+	}
+	defer leave()
+	c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
+	next(w, r.WithContext(ctx), c)
 }
 
 // policyHeaders gives the headers that the policy chain sees: X-MCP-*, without that prefix, in lower case. Of one

@@ -9,6 +9,7 @@
 //	GET  /healthz  whether it serves
 //	GET  /readyz   whether calls can be carried out
 //	GET  /metrics  for Prometheus; operators only
+//	     /console/ the operators' page, where there is one
 //
 // invoke and js.run answer {"success": true, "data": …}, or {"success": false, "error": …} with the
 // refusal of the dialect; that of capability has type, message, description, recovery, retryable,
@@ -68,12 +69,22 @@ type Options struct {
 	// context of a handler ends with its token and with the server.
 	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
+	Console  Console       // nil: there is no page
 	Metrics  *hook.Metrics // nil: there are none
 	MCP      *mcp.HTTP     // answers /mcp; nil: there is no MCP
 	// Ready names what can't answer, so that calls would be refused, and Gauges gives more metrics. Both may be nil.
 	Ready  func(context.Context) []string
 	Gauges func(context.Context) []byte
 	Logger *slog.Logger
+}
+
+// A Console is the operators' page, which knows them by a cookie. It has POST /console/rpc and GET /console/events, which are for those whom Admit
+// lets in, and serves the rest of /console by itself. Admit has answered a request that it does not let in; holds reports from then
+// on whether it still would.
+type Console interface {
+	http.Handler
+	Admit(w http.ResponseWriter, r *http.Request) (principal string, holds func() bool, ok bool)
+	Events(by string, w http.ResponseWriter, r *http.Request)
 }
 
 // The bounds.
@@ -211,7 +222,9 @@ func (s *Server) endLapsed() {
 	holds := map[string]bool{}
 	for v := range s.running {
 		ok, known := holds[v.caller.secret]
-		if !known {
+		if v.caller.still != nil {
+			ok = v.caller.still()
+		} else if !known {
 			ok = s.holds(v.caller)
 			holds[v.caller.secret] = ok
 		}
