@@ -128,7 +128,7 @@ func mountsBelow(root string) ([]string, error) {
 	slices.Sort(all)
 	var outer []string
 	for _, m := range all {
-		if !slices.ContainsFunc(outer, func(o string) bool { return within(m, o) }) {
+		if !under(m, outer) {
 			outer = append(outer, m)
 		}
 	}
@@ -207,6 +207,11 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
 		Args: p.Args, Env: slices.DeleteFunc(slices.Clone(p.Env), dangles), Dir: p.Dir, Terminal: p.Terminal}
 	o.Note = nil
+	for _, name := range r.Hidden {
+		if under(name, mounts) { // the overlay does not have it
+			o.Conceal = append(slices.Clip(o.Conceal), filepath.Join(r.Root, name))
+		}
+	}
 	if o.Dir == "" {
 		o.Dir = r.Root
 	}

@@ -218,6 +218,9 @@ func (r *Run) furnish() error {
 		return failed("opening the upper layer", err)
 	}
 	defer unix.Close(upper) //nolint:errcheck // as above
+	if r.Mounts, err = mountsBelow(r.Root); err != nil {
+		return err
+	}
 	if err := r.lay(root, upper); err != nil {
 		return err
 	}
@@ -235,11 +238,7 @@ func (r *Run) lay(root, upper int) error {
 		return err
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(r.Mounts, func(m string) bool { return within(name, m) }) {
-			r.Conceal = append(r.Conceal, filepath.Join(r.Root, name)) // the overlay does not have it
-			continue
-		}
-		if slices.ContainsFunc(r.Laid, func(l string) bool { return within(name, l) }) {
+		if under(name, r.Mounts) || under(name, r.Laid) {
 			continue
 		}
 		laid, err := whiteout(root, upper, name)
@@ -344,7 +343,7 @@ func withLinks(root int, names []string) ([]string, error) {
 	}
 	names = slices.Clone(names)
 	err := walk(root, ".", func(name string, st *unix.Stat_t) bool {
-		if slices.ContainsFunc(names, func(n string) bool { return within(name, n) }) {
+		if under(name, names) {
 			return false
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && linked[file{st.Dev, st.Ino}] {
@@ -478,6 +477,9 @@ func (r *Run) Restamp() error {
 // Close ends the program, and keeps the run for another process to open.
 func (r *Run) Close() error {
 	r.stop()
+	if r.lock == nil {
+		return nil
+	}
 	var err error
 	if r.process != nil {
 		if err = syncfs(r.file("upper")); err == nil {
@@ -485,7 +487,9 @@ func (r *Run) Close() error {
 			err = r.save()
 		}
 	}
-	return errors.Join(err, r.lock.Close())
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
 }
 
 // syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
@@ -506,9 +510,12 @@ func boot() string {
 	return strings.TrimSpace(string(b))
 }
 
-// Drop ends the program and removes all of the run.
+// Drop ends the program and removes all of the run. A second time it does nothing.
 func (r *Run) Drop() error {
 	r.stop()
+	if r.lock == nil {
+		return nil
+	}
 	err := os.Remove(r.file("record")) // from here on it is swept, if not dropped
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
@@ -517,12 +524,16 @@ func (r *Run) Drop() error {
 		err = clear(r.dir, "lock")
 	}
 	if err == nil {
-		err = errors.Join(os.Remove(r.file("lock")), os.Remove(r.dir))
+		err = os.Remove(r.file("lock"))
 	}
 	if err != nil {
 		err = failed("removing a run", err)
+	} else {
+		_ = os.Remove(r.dir) // else another process sweeps it just now
 	}
-	return errors.Join(err, r.lock.Close())
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
 }
 
 // clear removes all that is in a directory but the name keep, at any depth and whatever the modes. Of a directory that is not empty the
@@ -604,6 +615,11 @@ func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // within says whether the path name is dir or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// under says whether the path name is within one of dirs.
+func under(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
 }
 
 // failed is the error for what the system says.
