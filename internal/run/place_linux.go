@@ -159,8 +159,7 @@ type Process struct {
 	reports chan report
 	paused  chan struct{}
 	over    chan struct{} // closed when the helper has ended
-	end     sync.Once
-	limit   Limit // which ended it; read when over
+	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
 	stdin   *os.File // ours, of the program's input; nil where it is none of ours
 	status  Status
@@ -251,7 +250,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close() //nolint:errcheck // the helper has it
-	q := &Process{r: r, control: controlled(pair[0]), reports: make(chan report, 4), paused: make(chan struct{}, 1), over: make(chan struct{})}
+	q := &Process{r: r, control: controlled(pair[0]), reports: make(chan report, 4), paused: make(chan struct{}, 1), over: make(chan struct{}), why: make(chan Limit, 1)}
 	written, err := written(o)
 	if err != nil {
 		return nil, errors.Join(failed("writing the order", err), q.control.Close())
@@ -292,7 +291,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
 	first, ok := <-q.reports
-	if ok && first.Started {
+	if ok && first.Started || !ok && len(q.why) > 0 {
 		go q.wait(ctx, o.Limits)
 		return q, nil
 	}
@@ -430,8 +429,10 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 	case ok && !last.Started:
 		q.err = explain(&stepError{last.Step, last.Path, last.Said, last.Errno}, order{})
 	default: // it was killed, and the program with it
-		q.end.Do(func() {})
-		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: q.limit}
+		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL}
+		if len(q.why) > 0 {
+			q.status.Limit = <-q.why
+		}
 	}
 	if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit && q.err == nil {
 		q.err = failed("copying the program's output", err)
@@ -462,7 +463,10 @@ func (q *Process) watchDisk(most int64, done chan struct{}) {
 
 // stop ends the program for a limit, or for none.
 func (q *Process) stop(l Limit) {
-	q.end.Do(func() { q.limit = l })
+	select {
+	case q.why <- l:
+	default: // for another reason first
+	}
 	_ = q.cmd.Process.Kill() // it may have ended
 }
 

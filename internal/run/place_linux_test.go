@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -178,9 +179,9 @@ func TestLimits(t *testing.T) {
 
 // What a program leaves behind goes, whatever it is.
 func TestDrop(t *testing.T) {
-	if os.Getenv("DROP_TEST") != "" { // inside: a name of 300,000 bytes
+	if os.Getenv("DROP_TEST") != "" { // inside: a name of 60,000 bytes
 		name := strings.Repeat("0123456789", 20)
-		for range 1500 {
+		for range 300 {
 			must(t, os.Mkdir(name, 0o700))
 			must(t, unix.Chdir(name))
 		}
@@ -532,6 +533,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+var deaths = flag.Int("deaths", 6, "how often TestDeaths kills the process, at moments of a run that lie evenly; 1000 in a soak")
+
 // Whenever the process that runs a program is killed, the program ends, the root is as it was, and the run is offered or gone.
 func TestDeaths(t *testing.T) {
 	if root := os.Getenv("DEATHS_TEST"); root != "" {
@@ -547,21 +550,23 @@ func TestDeaths(t *testing.T) {
 		o := options(t)
 		lay(t, o.Root+"/a", o.Root+"/.env")
 		made(t, o)
-		kept, steps := 0, 30
-		for i := range steps + 1 {
+		kept, steps := 0, *deaths
+		var begun time.Duration // how long it takes
+		for i := range steps {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestDeaths$")
 			cmd.Env = append(os.Environ(), "DEATHS_TEST="+o.Root)
 			out, err := cmd.StdoutPipe()
 			must(t, err)
+			start := time.Now()
 			must(t, cmd.Start())
-			if i == steps { // it is killed when the program has made changes
+			if i == 0 { // it is killed when the program has made changes
 				line, err := bufio.NewReader(out).ReadString('\n')
 				if err != nil || line != "begun\n" {
 					t.Fatal(line, err)
 				}
+				begun = time.Since(start)
 			} else { // and somewhere on the way to there
-				timer := time.NewTimer(time.Duration(i) * 2 * time.Millisecond)
-				<-timer.C
+				<-time.After(begun * time.Duration(i) / time.Duration(steps))
 			}
 			must(t, cmd.Process.Kill())
 			_ = cmd.Wait()
@@ -589,7 +594,7 @@ func TestDeaths(t *testing.T) {
 				if half == nil {
 					want = ""
 				}
-				if i == steps {
+				if i == 0 {
 					want = "half\nx\na\nhalf\n"
 				}
 				if s.Code != 0 || want != "" && got != want {
@@ -643,7 +648,7 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 20 {
+			for range 5 {
 				r, err := New(o)
 				if err == nil {
 					err = r.Drop()

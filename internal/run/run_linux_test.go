@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +54,7 @@ func asSomebody(t *testing.T, cmd *exec.Cmd) {
 	must(t, os.Mkdir(tmp, 0o755))
 	must(t, os.Chown(tmp, somebody, somebody))
 	cmd.Path, cmd.Args[0] = program, program
-	cmd.Args = append(cmd.Args, "-test.v", "-test.count=1")
+	cmd.Args = append(cmd.Args, "-test.v", "-test.count=1", "-deaths="+strconv.Itoa(*deaths))
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), "RUN_TEST_DIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
@@ -127,9 +128,6 @@ func made(t testing.TB, o Options) *Run {
 	t.Cleanup(func() {
 		if err := r.Drop(); err != nil && !errors.Is(err, os.ErrClosed) {
 			t.Error(err)
-		}
-		if left, _ := os.ReadDir(filepath.Join(o.Data, "runs")); len(left) > 0 {
-			t.Log("left behind:", left) // of another run of the test, or it has failed
 		}
 	})
 	return r
