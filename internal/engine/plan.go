@@ -145,7 +145,7 @@ func (d *Planner) plan(p Plan) (*Plan, error) {
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
 		p.Steps = append(p.Steps, s)
-		if t.place == nil {
+		if t.place == nil && !t.over {
 			above, err := d.above(t.Path, t.True)
 			if err != nil {
 				return nil, err

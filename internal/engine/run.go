@@ -110,6 +110,7 @@ type running struct {
 	ruled   map[string]*run.Change // those of files with rules
 	held    int64                  // bytes of contents in memory
 	refused []string               // directories that do not come, so that nothing in them can
+	freed   []string               // directories that come where something else has to go
 }
 
 // rulesOf are the ignore rules of a directory, or that git ignores it.
@@ -372,6 +373,7 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 		if err := r.away(ctx, c, name); err != nil {
 			return false, err
 		}
+		r.freed = append(r.freed, name)
 	}
 	r.p.Steps = append(r.p.Steps, mkdirAs(name, stateOfRun(&c.After)))
 	if s := &r.p.Steps[len(r.p.Steps)-1]; !s.Exact { // of mode 000
@@ -394,7 +396,10 @@ func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, nam
 	if err != nil {
 		return err
 	}
-	defer slot.Close() //nolint:errcheck // nothing was written through it
+	defer slot.Close()   //nolint:errcheck // nothing was written through it
+	if r.inFreed(name) { // the directory comes as a whole, or else one name of the file is elsewhere
+		return errApart
+	}
 	near, _, err := r.c.fs.NearestEntry(name)
 	if err != nil {
 		return err
@@ -479,8 +484,16 @@ func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 	return nil
 }
 
+// inFreed says that the directory of name comes where something else is now.
+func (r *running) inFreed(name string) bool {
+	return len(r.freed) > 0 && below(name, r.freed[len(r.freed)-1])
+}
+
 // load looks at what is at name. over: it goes before, and so is nothing.
 func (r *running) load(name string, over bool) (*Target, error) {
+	if r.inFreed(name) {
+		return r.nothing(name, nil), r.c.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
+	}
 	if !over {
 		t, err := r.d.Load(name, Rules{Parents: true, Link: true})
 		if err == nil && t.True != name {
@@ -492,10 +505,15 @@ func (r *running) load(name string, over bool) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.nothing(name, place), nil
+}
+
+// nothing is the target of a name at which nothing is any more when its turn comes.
+func (r *running) nothing(name string, place *guardfs.Entry) *Target {
 	t := &Target{Path: name, True: name, Before: &guardfs.Before{}, place: place, over: true, rules: Rules{Link: true}}
 	r.c.Trace.Paths = append(r.c.Trace.Paths[:len(r.d.files)], name)
 	r.d.files = append(r.d.files, t)
-	return t, nil
+	return t
 }
 
 // content sets what the file of t becomes: a content in memory, or one that is copied when the plan is carried out.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,17 +44,21 @@ func (r *ranIn) layer(t testing.TB, options string, program func(dir string)) ru
 	t.Helper()
 	r.runs++
 	at := filepath.Join(r.data, "run"+string(rune('0'+r.runs)))
-	u := run.Upper{Root: r.ws, Dir: at + "/" + run.UpperName, Work: at + "/work"}
+	u := run.Upper{Root: r.ws, Dir: at + "/" + run.UpperName, Work: at + "/work",
+		User: strings.Contains(options, "userxattr"), Redirect: strings.Contains(options, "redirect_dir=on"), Index: strings.Contains(options, "index=on")}
 	for _, d := range []string{at, u.Dir, u.Work, at + "/merged"} {
 		must(t, os.Mkdir(d, 0o755))
 	}
 	var st unix.Stat_t
 	must(t, unix.Stat(r.ws, &st))
 	must(t, os.Chmod(u.Dir, os.FileMode(st.Mode&0o777)))
-	must(t, os.WriteFile(at+"/stamp", nil, 0o600))
-	must(t, unix.Stat(at+"/stamp", &st))
-	time.Sleep(5 * time.Millisecond)
-	u.Stamp = time.Unix(st.Ctim.Unix()).Add(time.Millisecond)
+	for first := (time.Time{}); !u.Stamp.After(first); { // until the clock of the file system has moved on
+		must(t, os.WriteFile(at+"/stamp", nil, 0o600))
+		must(t, unix.Stat(at+"/stamp", &st))
+		if u.Stamp = time.Unix(st.Ctim.Unix()); first.IsZero() {
+			first = u.Stamp
+		}
+	}
 	err := unix.Mount("overlay", at+"/merged", "overlay", 0, "lowerdir="+u.Root+",upperdir="+u.Dir+",workdir="+u.Work+options)
 	if err != nil {
 		t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)

@@ -79,6 +79,16 @@ func (r *ranIn) without(t testing.TB, program func(dir string)) map[string]strin
 	return pictured(t, copied)
 }
 
+// timeless is a picture without times, which no undo brings back.
+func timeless(picture map[string]string) map[string]string {
+	for name, is := range picture {
+		before, after, _ := strings.Cut(is, " at ")
+		_, after, _ = strings.Cut(after, " ")
+		picture[name] = strings.TrimSpace(before + " " + after)
+	}
+	return picture
+}
+
 func same(t testing.TB, when string, got, want map[string]string) {
 	t.Helper()
 	names := map[string]bool{}
