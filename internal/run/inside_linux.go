@@ -282,8 +282,6 @@ func furnishPlace(o *order) error {
 	for _, at := range []string{"/tmp", "/var/tmp"} {
 		add(&covers, run, "tmp", at, noDevices, 0)
 	}
-	var door []*part
-	add(&door, run, "door", doorPath, readOnly, 0) // few have one
 	if err != nil {
 		return err
 	}
@@ -321,7 +319,7 @@ func furnishPlace(o *order) error {
 		}
 	}
 	before = append(before, &part{o.Root, layers})
-	for _, p := range slices.Concat(before, after, door) {
+	for _, p := range slices.Concat(before, after) {
 		if err := os.MkdirAll(p.at, 0o755); err != nil && !slices.Contains(after, p) { // it lies in what was covered
 			return step("making a mount point", p.at, err)
 		}
@@ -339,8 +337,8 @@ func furnishPlace(o *order) error {
 	return nil
 }
 
-// doorPath is where the program finds Door. It also says that this is inside of a run.
-const doorPath = "/dev/moltis-fs-run"
+// marker is a directory that there is inside of a run only.
+const marker = "/dev/moltis-fs-run"
 
 // isReal says whether there is a directory, and not by a link.
 func isReal(path string) bool {
@@ -455,7 +453,7 @@ func makeDev(devices []*part) error {
 			return err
 		}
 	}
-	for _, d := range []string{"/dev/pts", "/dev/shm", doorPath} {
+	for _, d := range []string{"/dev/pts", "/dev/shm", marker} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return step("making /dev", d, err)
 		}
@@ -584,7 +582,7 @@ func count(most int) {
 			tell(report{Status: &ended{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
 			os.Exit(0)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -46,7 +46,7 @@ func checked(o Options) (_ Options, own bool, err error) {
 	if architectures[runtime.GOARCH] == 0 {
 		return refuse(System, "", "there is no filter of system calls for "+runtime.GOARCH, "run it on amd64 or arm64")
 	}
-	if _, err := os.Lstat(doorPath); err == nil {
+	if _, err := os.Lstat(marker); err == nil {
 		return refuse(Nested, "", "this is inside of a run already", "run the program itself: it is in the overlay of that run")
 	}
 	for _, p := range slices.Concat([]string{o.Root, o.Data}, o.Write, o.Conceal) {
@@ -204,7 +204,7 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 		}
 	}
 	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
-		Args: p.Args, Env: slices.DeleteFunc(slices.Clone(p.Env), dangles), Dir: p.Dir, Terminal: p.Terminal}
+		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
 	o.Note = nil
 	for _, name := range r.Hidden {
 		if under(name, mounts) { // the overlay does not have it
@@ -229,17 +229,6 @@ func fresh(dir string) error {
 		err = clear(dir, "")
 	}
 	return errors.Join(err, unix.Chmod(dir, 0o1777))
-}
-
-// dangles says whether a variable names something that the program does not find: sockets below /run, another /tmp.
-func dangles(v string) bool {
-	name, _, _ := strings.Cut(v, "=")
-	switch name {
-	case "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY",
-		"TMPDIR", "TMP", "TEMP", "NOTIFY_SOCKET", "TMUX", "STY":
-		return true
-	}
-	return false
 }
 
 // launch starts the helper, gives it the order, and waits until it has started the program.
@@ -441,7 +430,7 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 
 // watchDisk looks now and then at how much is in the run, and ends the program if it is more than most.
 func (q *Process) watchDisk(most int64, done chan struct{}) {
-	for wait := 200 * time.Millisecond; ; {
+	for wait := 300 * time.Millisecond; ; {
 		select {
 		case <-done:
 			return
@@ -457,7 +446,7 @@ func (q *Process) watchDisk(most int64, done chan struct{}) {
 			q.stop(LimitDisk)
 			return
 		}
-		wait = max(200*time.Millisecond, 10*time.Since(begun))
+		wait = max(300*time.Millisecond, 20*time.Since(begun))
 	}
 }
 
@@ -540,27 +529,15 @@ func (q *Process) send(command, more byte) error {
 
 // connect connects the helper's standard files, which the program inherits, or those of its terminal.
 func (q *Process) connect(p Program) error {
-	left := &counted{q: q, left: q.r.Limits.Output}
-	count := func(w io.Writer) io.Writer {
-		if _, file := w.(*os.File); w == nil || file && !p.Terminal || left.left == 0 {
-			return w
-		}
-		return &countedWriter{left, w}
+	in, file := p.Stdin.(*os.File)
+	if p.Terminal && p.Stdin != nil && !file {
+		return &Error{Reason: Failed, Why: "the input of a terminal is no file"}
 	}
 	if p.Terminal {
-		in, file := p.Stdin.(*os.File)
-		if p.Stdin != nil && !file {
-			return &Error{Reason: Failed, Why: "the input of a terminal is no file"}
-		}
-		q.screen = newScreen(in, count(p.Stdout))
+		q.screen = newScreen(in, p.Stdout)
 		return nil
 	}
-	q.cmd.Stdout = count(p.Stdout)
-	q.cmd.Stderr = q.cmd.Stdout
-	if !same(p.Stdout, p.Stderr) {
-		q.cmd.Stderr = count(p.Stderr)
-	}
-	in, file := p.Stdin.(*os.File)
+	q.cmd.Stdout, q.cmd.Stderr = p.Stdout, p.Stderr
 	if file {
 		q.cmd.Stdin = in
 	}
@@ -577,32 +554,4 @@ func (q *Process) connect(p Program) error {
 		_ = w.Close()
 	}()
 	return nil
-}
-
-// same says whether two writers are one.
-func same(a, b io.Writer) bool {
-	defer func() { _ = recover() }() // they can't be compared
-	return a == b
-}
-
-// counted is what may still be written by a program.
-type counted struct {
-	q    *Process
-	mu   sync.Mutex
-	left int64
-}
-
-type countedWriter struct {
-	*counted
-	to io.Writer
-}
-
-func (c *countedWriter) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left -= int64(len(b)); c.left < 0 {
-		c.q.stop(LimitOutput)
-		return len(b), nil
-	}
-	return c.to.Write(b)
 }

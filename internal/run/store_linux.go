@@ -7,6 +7,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,7 +94,9 @@ func Open(data, id string) (*Run, error) {
 	if err := r.load(); err != nil {
 		return r, nil // its options are empty, and it can be dropped
 	}
-	r.Data = data
+	if r.Data = data; r.Info().Torn {
+		r.Stamp = time.Time{} // nothing is sure
+	}
 	return r, nil
 }
 
@@ -237,15 +240,20 @@ func (r *Run) lay(root, upper int) error {
 	if err != nil {
 		return err
 	}
+	slices.Sort(names) // a directory comes before what is in it
+	laid := map[string]bool{}
 	for _, name := range names {
-		if under(name, r.Mounts) || under(name, r.Laid) {
+		gone := under(name, r.Mounts)
+		for up := name; up != "." && !gone; up = filepath.Dir(up) {
+			gone = laid[up]
+		}
+		if gone {
 			continue
 		}
-		laid, err := whiteout(root, upper, name)
-		if err != nil {
+		if laid[name], err = whiteout(root, upper, name); err != nil {
 			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
 		}
-		if laid {
+		if laid[name] {
 			r.Laid = append(r.Laid, name)
 		}
 	}
@@ -341,17 +349,17 @@ func withLinks(root int, names []string) ([]string, error) {
 	if len(linked) == 0 {
 		return names, nil
 	}
-	names = slices.Clone(names)
+	hidden := map[string]bool{}
+	for _, name := range names {
+		hidden[name] = true
+	}
 	err := walk(root, ".", func(name string, st *unix.Stat_t) bool {
-		if under(name, names) {
-			return false
-		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && linked[file{st.Dev, st.Ino}] {
-			names = append(names, name)
+			hidden[name] = true
 		}
-		return true
+		return !hidden[name]
 	})
-	return names, err
+	return slices.Collect(maps.Keys(hidden)), err
 }
 
 // walk calls f with all that is below the directory name of root, at any depth, and with its names relative to root. It goes into a
@@ -438,16 +446,6 @@ func stamp(root int) (time.Time, error) {
 
 // ID is the name of the run, for Open.
 func (r *Run) ID() string { return r.id }
-
-// Door makes a directory that the next program has as /dev/moltis-fs-run, and can't write to. A socket in it leads from the program to
-// this process.
-func (r *Run) Door() (string, error) {
-	err := os.Mkdir(r.file("door"), 0o700)
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return "", failed("making a directory", err)
-	}
-	return r.file("door"), nil
-}
 
 // Info gives what List does.
 func (r *Run) Info() Info {
