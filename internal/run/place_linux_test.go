@@ -685,3 +685,34 @@ func TestDamaged(t *testing.T) {
 	r2, err = Open(o.Data, r2.ID())
 	must(t, errors.Join(err, r2.Drop()))
 }
+
+// What was changed before the stamp has an earlier ctime, and what comes later has not.
+func TestStamp(t *testing.T) {
+	both(t, func(t *testing.T) {
+		o := options(t)
+		made(t, o)
+		for range 50 {
+			lay(t, o.Root+"/before")
+			r, err := New(o)
+			must(t, err)
+			for _, stamped := range []string{"made", "restamped"} {
+				lay(t, o.Root+"/after")
+				ctime := func(name string) time.Time {
+					var st unix.Stat_t
+					must(t, unix.Lstat(o.Root+"/"+name, &st))
+					return time.Unix(st.Ctim.Unix())
+				}
+				stamp := r.Upper().Stamp
+				if stamp.IsZero() {
+					t.Skip("SKIPPED: the file system has no clock that can be read")
+				}
+				if before, after := ctime("before"), ctime("after"); !before.Before(stamp) || after.Before(stamp) {
+					t.Errorf("%s: %v and %v around %v", stamped, before, after, stamp)
+				}
+				lay(t, o.Root+"/before")
+				must(t, r.Restamp())
+			}
+			must(t, r.Drop())
+		}
+	})
+}
