@@ -6,12 +6,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
@@ -322,8 +324,7 @@ func TestRunMeetsOthers(t *testing.T) {
 		}},
 		"the same file": {others: func(t *testing.T, dir string) { put(t, dir+"/a", "theirs\n", 0o644) }, conflict: "/a"},
 		"the same file, by rename": {others: func(t *testing.T, dir string) {
-			put(t, dir+"/t", "theirs\n", 0o644)
-			must(t, os.Rename(dir+"/t", dir+"/a"))
+			must(t, os.Rename(dir+"/b", dir+"/a"))
 		}, conflict: "/a"},
 		"its mode":                {others: func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/a", 0o600)) }, conflict: "/a"},
 		"the same new name":       {others: func(t *testing.T, dir string) { put(t, dir+"/new", "theirs\n", 0o644) }, conflict: "/new"},
@@ -464,7 +465,7 @@ func TestRunMakesStale(t *testing.T) {
 	if !testdir.OwnMounts(t) {
 		return
 	}
-	r := newRan(t, func(cfg *config.FS) { cfg.MustReadBeforeWrite = true })
+	r := newRan(t, func(cfg *config.FS) { cfg.TrackReads, cfg.MustReadBeforeWrite = true, true })
 	put(t, r.ws+"/a", "one\n", 0o644)
 	put(t, r.ws+"/b", "one\n", 0o644)
 	for _, name := range []string{"/a", "/b"} {
@@ -482,4 +483,120 @@ func TestRunMakesStale(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// The question has all diffs, and a no leaves both the workspace and the upper layer as they were, so that it can be asked again.
+func TestRunAsks(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	r := newRan(t, func(cfg *config.FS) { cfg.RequireApproval = true })
+	put(t, r.ws+"/a", "one\n", 0o644)
+	put(t, r.ws+"/.gitignore", "out\n", 0o644)
+	put(t, r.ws+"/t/f", "f\n", 0o644)
+	program := func(dir string) {
+		put(t, dir+"/a", "two\n", 0o644)
+		put(t, dir+"/n/b", "new\n", 0o755)
+		put(t, dir+"/out/x", "x\n", 0o644)
+		put(t, dir+"/l", "one of two\n", 0o644)
+		must(t, os.Link(dir+"/l", dir+"/l2"))
+		must(t, os.RemoveAll(dir+"/t"))
+		must(t, os.Chmod(dir, 0o700))
+	}
+	before, want := pictured(t, r.ws), r.without(t, program)
+	u := r.layer(t, "", program)
+	layer := pictured(t, u.Dir)
+	approver := &told{}
+	const command = "make all\n&& ls"
+	apply := func(a engine.RunArgs) error {
+		c := r.call()
+		c.Approver = approver
+		a.Upper, a.Command, a.Exit, a.Output = u, command, 2, engine.HashOf(nil)
+		_, err := c.ApplyRun(ctx, a)
+		if c.Trace.Asked.Pattern != command || !strings.HasPrefix(c.Trace.Asked.Window, "exit 2, output sha256 e3b0c442") {
+			t.Errorf("the audit log has %+v", c.Trace.Asked)
+		}
+		return err
+	}
+	must(t, apply(engine.RunArgs{DryRun: true}))
+	if approver.asked != nil {
+		t.Error("asked about a look")
+	}
+	if err := apply(engine.RunArgs{}); !engine.NotApproved.In(err) {
+		t.Fatal(err)
+	}
+	q := approver.asked
+	for _, part := range []string{"-one\n+two\n", "+new\n", "+one of two\n"} {
+		if !strings.Contains(q.Diff, part) {
+			t.Errorf("the question lacks %q:\n%s", part, q.Diff)
+		}
+	}
+	for _, part := range []string{"n/b will be executable", "out comes as a whole: 1 files", "t goes to the trash as a whole: 1 files", "gets the mode"} {
+		if !strings.Contains(strings.Join(q.Warnings, "\n"), part) {
+			t.Errorf("no warning has %q: %q", part, q.Warnings)
+		}
+	}
+	same(t, "not approved", pictured(t, r.ws), before)
+	same(t, "the upper layer", pictured(t, u.Dir), layer)
+	digest := q.Digest
+	approver.yes = true
+	must(t, apply(engine.RunArgs{}))
+	if approver.asked.Digest != digest {
+		t.Error("the same plan has another digest")
+	}
+	same(t, "approved", pictured(t, r.ws), want)
+	page, err := r.call().Checkpoints(ctx, checkpoint.Filter{})
+	must(t, err)
+	ops := slices.DeleteFunc(page.Checkpoints, func(c checkpoint.Checkpoint) bool { return c.Kind == checkpoint.KindRead })
+	if len(ops) != 1 || ops[0].Kind != checkpoint.KindRun || ops[0].Label != "make all && ls (exit 2, output e3b0c44298fc, 1 ignored files not stored)" {
+		t.Errorf("the log has %+v", ops)
+	}
+}
+
+// Where the data directory is on another mount nothing can be renamed from there. Then names of one file become files of their own, and are told;
+// all else is the same.
+func TestRunFromElsewhere(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	r := newRan(t, nil)
+	must(t, unix.Mount("none", r.ws, "tmpfs", 0, "mode=755"))
+	t.Cleanup(func() { unix.Unmount(r.ws, unix.MNT_DETACH) }) //nolint:errcheck // the namespace goes
+	put(t, r.ws+"/.gitignore", "out\n", 0o644)
+	put(t, r.ws+"/a", "one\n", 0o644)
+	put(t, r.ws+"/d/e/f", "f\n", 0o644)
+	put(t, r.ws+"/h", "two names\n", 0o644)
+	must(t, os.Link(r.ws+"/h", r.ws+"/h2"))
+	before := pictured(t, r.ws)
+	program := func(dir string) {
+		put(t, dir+"/out/x/y", "ignored\n", 0o640)
+		must(t, os.RemoveAll(dir+"/d"))
+		must(t, os.Symlink("a", dir+"/d"))
+		must(t, os.Remove(dir+"/a"))
+		put(t, dir+"/a/b/c", "c\n", 0o600)
+		must(t, os.Remove(dir+"/h"))
+		put(t, dir+"/h", "one name\n", 0o644)
+		put(t, dir+"/l", "one of two\n", 0o644)
+		must(t, os.Link(dir+"/l", dir+"/l2"))
+	}
+	want := r.without(t, program)
+	u := r.layer(t, "", program)
+	done, err := r.call().ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "make"})
+	must(t, err)
+	if len(done.Apart) != 2 {
+		t.Errorf("told: %v", done.Apart)
+	}
+	for _, name := range []string{"/l", "/l2"} {
+		want[name], _, _ = strings.Cut(want[name], " = ")
+	}
+	same(t, "after", pictured(t, r.ws), want)
+	_, err = r.call().Undo(ctx, engine.RestoreOptions{})
+	must(t, err)
+	got := pictured(t, r.ws)
+	for name := range got {
+		if strings.HasPrefix(name, "/out") { // ignored, and so not stored
+			delete(got, name)
+		}
+	}
+	same(t, "undone", got, before)
 }
