@@ -378,12 +378,12 @@ func overlay(o *order, root, run int) (int, error) {
 		return fail(err, -1)
 	}
 	defer unix.Close(fs) //nolint:errcheck // it is mounted by then
-	options := [][2]string{{"lowerdir", proc(root)}, {"upperdir", proc(upper)}, {"workdir", proc(work)}, {"metacopy", "off"}}
-	if o.User { // the kernel refuses redirects with it, and has no index
-		options = append(options, [2]string{"index", "off"})
+	options := [][2]string{{"lowerdir", proc(root)}, {"upperdir", proc(upper)}, {"workdir", proc(work)}, {"metacopy", "off"},
+		{"index", "off"}} // else a file that has several names changes under those, too, that nothing in the upper layer tells of
+	if o.User { // the kernel refuses redirects with it
 		err = unix.FsconfigSetFlag(fs, "userxattr")
 	} else {
-		options = append(options, [2]string{"index", "on"}, [2]string{"redirect_dir", "on"})
+		options = append(options, [2]string{"redirect_dir", "on"})
 	}
 	if err == nil { // else the end of the mount, and each fsync, would wait for the whole disk
 		err = unix.FsconfigSetFlag(fs, "volatile")

@@ -454,8 +454,7 @@ func (r *Run) Info() Info {
 
 // Upper gives the upper layer.
 func (r *Run) Upper() Upper {
-	_, err := os.Lstat(r.file("work/index")) // the kernel makes none where it can't
-	return Upper{Root: r.Root, Dir: r.file(UpperName), Work: r.file("work"), User: r.User, Index: !r.User && err == nil, Redirect: !r.User,
+	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Redirect: !r.User,
 		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
