@@ -40,9 +40,6 @@ func (*Run) Info() Info { return Info{} }
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
 
-// Restamp does nothing.
-func (*Run) Restamp() error { return errSystem }
-
 // Start starts nothing.
 func (*Run) Start(context.Context, Program) (*Process, error) { return nil, errSystem }
 
