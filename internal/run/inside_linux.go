@@ -114,7 +114,7 @@ func help() {
 		os.Exit(0)
 	}
 	if err == nil {
-		err = program1(&o, &program)
+		err = runProgram(&o, &program)
 	}
 	r := report{Step: "running the helper", Said: fmt.Sprint(err)}
 	if e, ok := err.(*stepError); ok {
@@ -504,8 +504,8 @@ func conceal(path string) error {
 	return p.put()
 }
 
-// program1 gives all privileges up, starts the program, and ends with it.
-func program1(o *order, program *atomic.Int64) error {
+// runProgram gives all privileges up, starts the program, and ends with it.
+func runProgram(o *order, program *atomic.Int64) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return step(stepDir, o.Dir, err.(*os.PathError).Err)
 	}
