@@ -37,7 +37,7 @@ func init() {
 const (
 	controlFD = 3 + iota // a socket to the process that started it; when it closes all ends
 	orderFD              // the order
-	lockFD               // the run's lock, which is held for as long as there is a helper
+	lockFD               // the run's lock, which is held for as long as there is a helper; it says which one
 )
 
 // An order says to the helper what to do.
@@ -259,7 +259,7 @@ func furnishPlace(o *order) error {
 	}
 	self, _ := os.Readlink("/proc/self") // as the machine numbers us
 	began, _ := seen(self)
-	if err := os.WriteFile(filepath.Join(o.Run, "helper"), []byte(self+" "+began), 0o600); err != nil {
+	if _, err := unix.Pwrite(lockFD, fmt.Appendf(nil, "%s %s\n", self, began), 0); err != nil {
 		return step("writing down the helper", o.Run, err)
 	}
 	var before, after []*part // the overlay

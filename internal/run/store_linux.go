@@ -178,8 +178,9 @@ func (r *Run) hold() error {
 
 // outlive waits until a helper that was left behind has ended: it gives the lock away before the kernel has ended its program.
 func (r *Run) outlive() error {
-	b, _ := os.ReadFile(r.file("helper"))
-	pid, began, _ := strings.Cut(string(b), " ")
+	b, _ := os.ReadFile(r.file("lock"))
+	line, _, _ := strings.Cut(string(b), "\n")
+	pid, began, _ := strings.Cut(line, " ")
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
 		if at, state := seen(pid); at == "" || at != began || state == "Z" || state == "X" {
 			return nil
