@@ -296,7 +296,8 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 
