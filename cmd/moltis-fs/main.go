@@ -45,8 +45,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
-	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
+	"moltisfs/internal/landlock"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -385,7 +385,6 @@ var shared = []option{
 	opt("contains", "TEXT", "only paths that contain this, in any letter case"),
 	opt("since", "TIME", "only from this time on"), opt("until", "TIME", "only before this time"),
 	opt("limit", "N", "at most N, up to 1000 (default: 20)"), opt("cursor", "ID", "go on after this one"),
-	opt("allow-weaker", "", "start even if the kernel cannot enforce all of the policy"),
 }
 
 // The shared options of commands that open the suite, and of those that work on the store itself.
@@ -432,8 +431,8 @@ func entries() []*command {
 func others() []*command {
 	return []*command{
 		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
-		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
-		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+		doctorCommand(), versionCommand(), manCommand(),
+		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), relayCommand(),
 	}
 }
 
@@ -960,8 +959,8 @@ func jsWorkerCommand() *command {
 	return &command{
 		name: "js-worker", hidden: true, short: "run one script in a process of its own",
 		run: func(_ context.Context, in *invocation) error {
-			if confine.ABI() > 0 {
-				if err := confine.Restrict(nil, false, nil); err != nil {
+			if landlock.ABI() > 0 {
+				if err := landlock.Restrict(nil, nil); err != nil {
 					return err
 				}
 			}

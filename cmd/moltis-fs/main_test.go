@@ -19,7 +19,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"moltisfs/internal/audit"
-	"moltisfs/internal/confine"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -127,9 +126,6 @@ func TestScripts(t *testing.T) {
 			real, err := filepath.EvalSymlinks(e.WorkDir)
 			e.Setenv("REAL", real)
 			return errors.Join(err, os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700))
-		},
-		Condition: func(what string) (bool, error) {
-			return what == "landlock" && len(confine.Missing(confine.ABI(), false)) == 0, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "grow": grow, "matches": matches},
 	})

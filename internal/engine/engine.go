@@ -613,24 +613,6 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
-// PolicyOf is the policy that Open would make of cfg, for a caller that has others hold it:
-// the judge, and which names are asked about when they change, nil for none, for one look at them.
-// free must be closed after the last use of the judge.
-func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
-	asked func(name string) bool, err error) {
-	if h.Logger == nil {
-		h.Logger = slog.New(slog.DiscardHandler)
-	}
-	free, judge, classes, err := newPolicy(cfg, &h)
-	if cfg.ProtectExec != "allow" {
-		e, known := Engine{classes: classes}, map[string][]string{}
-		e.free = free
-		e.search.of(h.GitUser)
-		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
-	}
-	return free, judge, asked, err
-}
-
 // covered are our own files and directories, but for our program, which a run may call.
 func (h *Host) covered() []string {
 	own := append([]string{h.DataDir}, h.Protect...)

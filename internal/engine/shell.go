@@ -1,18 +1,23 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"moltisfs/config"
@@ -55,8 +60,8 @@ type RunLimit struct {
 	Most  string
 }
 
-// RunOptions say where programs of the call run. They have the names that the call may not see, which takes a walk through the root.
-func (c *Call) RunOptions(ctx context.Context) (o run.Options, err error) {
+// RunOptions say where programs of the call run, with directories that they may write besides those of the configuration. They have the names that the call may not see, which takes a walk through the root.
+func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, err error) {
 	root := c.cfg.WorkspaceRoot
 	switch {
 	case c.place.Calls != nil:
@@ -74,7 +79,7 @@ func (c *Call) RunOptions(ctx context.Context) (o run.Options, err error) {
 		return o, err
 	}
 	o.Conceal = c.closedElsewhere(o.Root)
-	for _, dir := range c.programs.Write {
+	for _, dir := range append(slices.Clone(c.programs.Write), write...) {
 		dir = c.free.Canonical(dir)
 		if k, _ := kindOf(c.free, dir); k != guardfs.KindDir {
 			continue // a cache that is not there yet
@@ -239,33 +244,52 @@ func (p *Programs) environ() (out []string) {
 	return out
 }
 
-// ShellArgs are a command for a shell, as an agent sends it.
+// ShellTime is how long a shell in the foreground may take.
+func (e *Engine) ShellTime() time.Duration { return time.Duration(e.programs.Timeout) }
+
+// ShellNetwork says whether programs have the network.
+func (e *Engine) ShellNetwork() bool { return e.programs.Network }
+
+// ShellArgs say what runs, and how.
 type ShellArgs struct {
-	Line       string
+	Line       string        // a command for a shell, which begins where the session's last one has ended; or else
+	Args       []string      // a program, which begins in Dir if that is in the workspace
+	Dir        string        //
+	Env        []string      // besides that of all programs
 	Timeout    time.Duration // 0: none
-	Background bool
+	Background bool          // it goes on after the call
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // nil: the shell keeps its output
+	Terminal       bool      // it has a terminal of its own
+	Network        bool      // whatever the configuration says
+	Write          []string  // directories, besides those of the configuration
+	Resume         string    // the run to go on with; "" is a new one
+
+	Mark   string       // on Stdout, see run.Marks
+	Marked func(*Shell) // is called for each, while nothing of the run goes on
 }
 
-// A Shell is a command that runs, or has run, in a run of its own.
+// A Shell is a program that runs, or has run, in a run of its own.
 type Shell struct {
 	ID      string // "" unless it is in the background
-	Line    string
+	Line    string // what runs, for records
 	Run     *run.Run
-	Out     Output // standard output
-	Err     Output // standard error
 	Status  run.Status
 	Timeout time.Duration
 	Reset   string // where it should have begun and could not, since that is outside of the workspace or gone
 
-	all     hash.Hash // of both, in the order in which they came
-	process *run.Process
-	ended   chan struct{} // is closed when Status is there
-	failed  error
-	key     session.Key
+	out, err output
+	kept     bool      // they have what the program writes
+	all      hash.Hash // of both, in the order in which they came
+	process  *run.Process
+	ended    chan struct{} // is closed when Status is there
+	failed   error
+	key      session.Key
 }
 
-// Output keeps what a program writes to one stream: its beginning and its end.
-type Output struct {
+// output keeps what a program writes to one stream: its beginning and its end.
+type output struct {
 	mu   *sync.Mutex
 	also hash.Hash
 	head []byte
@@ -273,7 +297,7 @@ type Output struct {
 	all  int64
 }
 
-func (o *Output) Write(b []byte) (int, error) {
+func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(b)
@@ -287,23 +311,31 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Take gives what came since the last Take, and how many bytes are left out between head and tail.
-func (o *Output) Take() (head, tail string, left int64) {
+// take gives what came since the last take, and says how many bytes are left out of its middle.
+func (o *output) take() (text string, left int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	end := o.tail[max(0, len(o.tail)-shownOutput/2):]
-	head, tail, left = string(o.head), string(end), o.all-int64(len(o.head)+len(end))
-	if left == 0 {
-		head, tail = head+tail, ""
+	text, left = string(o.head), o.all-int64(len(o.head)+len(end))
+	if left > 0 {
+		text += fmt.Sprintf("\n[… %d bytes left out …]\n", left)
 	}
+	text += string(end)
 	o.head, o.tail, o.all = nil, nil, 0
-	return head, tail, left
+	return strings.ToValidUTF8(text, "\ufffd"), left
 }
 
-// Hash is the SHA-256 of all that the program wrote.
-func (s *Shell) Hash() string {
-	s.Out.mu.Lock()
-	defer s.Out.mu.Unlock()
+// Written gives what the program has written to standard output and error since the last call, and how many bytes of that are left out.
+func (s *Shell) Written() (out, err string, left int64) {
+	out, one := s.out.take()
+	err, other := s.err.take()
+	return out, err, one + other
+}
+
+// hashed is the SHA-256 of all that the program wrote.
+func (s *Shell) hashed() string {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
 	return hex.EncodeToString(s.all.Sum(nil))
 }
 
@@ -315,52 +347,86 @@ type shells struct {
 	n   int
 }
 
-// Shell starts a command for a shell. It begins where the session's last one ended. One in the background goes on after the call.
+// Shell starts a program.
 func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
-	o, err := c.RunOptions(ctx)
+	o, err := c.RunOptions(ctx, a.Write)
 	if err != nil {
 		return nil, err
 	}
+	o.Network = o.Network || a.Network
 	o.Limits.Time = a.Timeout
-	s := &Shell{Line: a.Line, Timeout: a.Timeout, all: sha256.New(), key: c.key(), ended: make(chan struct{})}
+	s := &Shell{Line: cmp.Or(a.Line, strings.Join(a.Args, " ")), Timeout: a.Timeout, all: sha256.New(), key: c.key(), ended: make(chan struct{})}
 	mu := &sync.Mutex{}
-	s.Out, s.Err = Output{mu: mu, also: s.all}, Output{mu: mu, also: s.all}
-	dir := c.shells.begin(c.key(), o.Root)
-	if k, _ := kindOf(c.fs, dir); k != guardfs.KindDir {
-		s.Reset, dir = dir, o.Root
-	}
-	life := ctx
+	s.out, s.err = output{mu: mu, also: s.all}, output{mu: mu, also: s.all}
 	if a.Background {
 		if err := c.shells.add(s); err != nil {
 			return nil, err
 		}
-		life = context.WithoutCancel(ctx)
+		ctx = context.WithoutCancel(ctx)
 	}
 	defer func() {
 		if err != nil {
 			c.shells.remove(s)
 		}
 	}()
-	if s.Run, err = run.New(o); err != nil {
-		return nil, err
+	if a.Resume != "" {
+		s.Run, err = run.Open(c.dataDir, a.Resume)
+	} else {
+		s.Run, err = run.New(o)
 	}
-	var last strings.Builder // the directory in which it ended
-	out := &run.Marks{To: &s.Out, Mark: run.NewMark()}
-	out.At = func() { out.To = &last }
-	if s.process, err = s.Run.Start(life, run.Program{Args: c.shellOf(a.Line, out.Mark[1:]), Env: c.programs.environ(), Dir: dir,
-		Stdout: out, Stderr: &s.Err}); err != nil {
+	if err != nil || a.Line == "" && len(a.Args) == 0 {
+		close(s.ended)
+		return s, err
+	}
+	p := run.Program{Args: a.Args, Env: append(c.programs.environ(), a.Env...), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
+	if p.Stdout == nil {
+		p.Stdout, s.kept = &s.out, true
+	}
+	if p.Stderr == nil && !a.Terminal {
+		p.Stderr = &s.err
+	}
+	if a.Line != "" {
+		p.Dir = c.shells.begin(c.key(), o.Root)
+	}
+	if k, _ := kindOf(c.fs, p.Dir); k != guardfs.KindDir || !within(p.Dir, o.Root) {
+		s.Reset, p.Dir = p.Dir, o.Root
+	}
+	var last strings.Builder // the directory in which a shell has ended
+	var marks *run.Marks
+	switch {
+	case a.Line != "":
+		marks = &run.Marks{To: p.Stdout, Mark: run.NewMark()}
+		marks.At = func() { marks.To = &last }
+		p.Args = c.shellOf(a.Line, marks.Mark[1:])
+	case a.Mark != "":
+		marks = &run.Marks{To: p.Stdout, Mark: a.Mark}
+		marks.At = func() { s.paused(a.Marked) }
+	}
+	if marks != nil {
+		p.Stdout = marks
+	}
+	if s.process, err = s.Run.Start(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Run.Drop())
 	}
 	shells := &c.shells
 	go func() {
-		s.Status, s.failed = s.process.Wait()
-		s.failed = errors.Join(s.failed, out.End())
+		defer close(s.ended)
+		if s.Status, s.failed = s.process.Wait(); marks != nil {
+			s.failed = errors.Join(s.failed, marks.End())
+		}
 		if last.Len() > 0 && !a.Background {
 			shells.at(s.key, last.String())
 		}
-		close(s.ended)
 	}()
 	return s, nil
+}
+
+// paused has use look at the run while its program stands still.
+func (s *Shell) paused(use func(*Shell)) {
+	if s.process.Pause() == nil {
+		use(s)
+		_ = s.process.Resume() // it may have been killed
+	}
 }
 
 // shellOf gives the arguments of a shell that runs a line, and says behind a mark on standard output in which directory it ends.
@@ -382,6 +448,22 @@ func (s *Shell) Ended(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return s.failed
+}
+
+// Pass is Ended for a program of a person: it passes signals on, but for those that a terminal has sent to the program, too.
+func (s *Shell) Pass(ctx context.Context, signals <-chan os.Signal) error {
+	for {
+		select {
+		case sig := <-signals:
+			if n, ok := sig.(syscall.Signal); ok {
+				_ = s.process.Signal(n) // it may have ended
+			}
+		case <-s.ended:
+			return s.failed
+		case <-ctx.Done():
+			return s.Ended(ctx)
+		}
+	}
 }
 
 // Runs says whether it has not ended.
@@ -409,6 +491,29 @@ func (c *Call) FindShell(id string) (*Shell, error) {
 	}
 	slices.Sort(there)
 	return nil, Refuse(NoShell, "", strings.Join(there, ", "))
+}
+
+// Limited is the refusal of a program that a limit ended; nil of any other.
+func (s *Shell) Limited() error {
+	most := ""
+	switch s.Status.Limit {
+	case "":
+		return nil
+	case run.LimitTime:
+		most = s.Timeout.String()
+	case run.LimitDisk:
+		most = strconv.FormatInt(s.Run.Options().Limits.Disk, 10) + " bytes"
+	}
+	return Refuse(RunEnded, "", RunLimit{s.Status.Limit, most})
+}
+
+// Apply makes of the workspace what the program has left there, as one change of the call.
+func (s *Shell) Apply(ctx context.Context, c *Call, partial, dry bool) (*Ran, error) {
+	a := RunArgs{Upper: s.Run.Upper(), Command: s.Line, Exit: s.Status.Code, Partial: partial, DryRun: dry, KeepIgnored: c.programs.KeepIgnored}
+	if s.kept {
+		a.Output = s.hashed()
+	}
+	return c.ApplyRun(ctx, a)
 }
 
 // Kill ends the program of the shell, and waits until it has ended.
