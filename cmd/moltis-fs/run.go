@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/run"
 	"moltisfs/tools"
 )
@@ -95,7 +96,7 @@ func runProgram(ctx context.Context, in *invocation) error {
 	case in.given("diff"):
 		p.Stdout = os.Stderr
 	case isTerminal(os.Stdin) && isTerminal(os.Stdout):
-		p.Terminal, p.Mark = true, run.NewMark()
+		p.Terminal, p.Mark = true, engine.NewMark()
 		p.Env = []string{markVariable + "=" + p.Mark[1:]}
 		p.Committed = func(a tools.Payload, err error) {
 			if err == nil {

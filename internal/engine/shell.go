@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -266,7 +268,7 @@ type ShellArgs struct {
 	Write          []string  // directories, besides those of the configuration
 	Resume         string    // the run to go on with; "" is a new one
 
-	Mark   string       // on Stdout, see run.Marks
+	Mark   string       // on Stdout, see Marks
 	Marked func(*Shell) // is called for each, while nothing of the run goes on
 }
 
@@ -392,14 +394,14 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 		s.Reset, p.Dir = p.Dir, o.Root
 	}
 	var last strings.Builder // the directory in which a shell has ended
-	var marks *run.Marks
+	var marks *Marks
 	switch {
 	case a.Line != "":
-		marks = &run.Marks{To: p.Stdout, Mark: run.NewMark()}
+		marks = &Marks{To: p.Stdout, Mark: NewMark()}
 		marks.At = func() { marks.To = &last }
 		p.Args = c.shellOf(a.Line, marks.Mark[1:])
 	case a.Mark != "":
-		marks = &run.Marks{To: p.Stdout, Mark: a.Mark}
+		marks = &Marks{To: p.Stdout, Mark: a.Mark}
 		marks.At = func() { s.paused(a.Marked) }
 	}
 	if marks != nil {
@@ -590,4 +592,46 @@ func (l *shells) at(k session.Key, dir string) {
 		l.dir = map[session.Key]string{}
 	}
 	l.dir[k] = dir
+}
+
+// Marks passes on what a program writes, and takes out a mark that the program was told: it begins with a NUL and is made anew
+// for each program, so that nothing has it by chance. At is called for each one, when all before it has been passed on, and may change To.
+type Marks struct {
+	To   io.Writer
+	Mark string // of NewMark
+	At   func()
+
+	held []byte // what may be the beginning of a mark
+}
+
+// NewMark makes a mark for Marks. Without the NUL before it, it can be an argument or a variable.
+func NewMark() string { return "\x00" + rand.Text() }
+
+func (m *Marks) Write(b []byte) (int, error) {
+	n, all := len(b), append(m.held, b...)
+	m.held = nil
+	for {
+		before, after, found := bytes.Cut(all, []byte(m.Mark))
+		if !found {
+			break
+		}
+		if _, err := m.To.Write(before); err != nil {
+			return 0, err
+		}
+		m.At()
+		all = after
+	}
+	if i := bytes.LastIndexByte(all, 0); i >= 0 && len(all)-i < len(m.Mark) && m.Mark[:len(all)-i] == string(all[i:]) {
+		m.held = bytes.Clone(all[i:])
+		all = all[:i]
+	}
+	_, err := m.To.Write(all)
+	return n, err
+}
+
+// End passes on what was held back.
+func (m *Marks) End() error {
+	_, err := m.To.Write(m.held)
+	m.held = nil
+	return err
 }

@@ -26,22 +26,24 @@ type Options struct {
 	Note    []byte // the caller's own words about the run, kept with it
 }
 
-// Limits end a program, or hold it; 0 is no limit.
+// Limits end a program with all that it has started; 0 is no limit.
 type Limits struct {
 	Time      time.Duration
 	Output    int64 // bytes on standard output and error together; not where they are files
-	Disk      int64 // bytes in the upper layer, which is looked at now and then
-	Processes int
+	Disk      int64 // bytes of the upper layer and of /tmp, which are looked at now and then; and of each file
+	Processes int   // which are counted now and then
 }
 
 // A Limit is the limit that ended a program.
 type Limit string
 
-// The limits that end a program. More processes than Limits.Processes can't be started.
+// The limits.
 const (
 	LimitTime   Limit = "time"
 	LimitOutput Limit = "output"
 	LimitDisk   Limit = "disk"
+
+	LimitProcesses Limit = "processes"
 )
 
 // A Program is what Start runs. Stdin, Stdout and Stderr are as in os/exec.

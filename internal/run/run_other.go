@@ -1,3 +1,5 @@
+//go:build !linux || rooted
+
 package run
 
 import (
@@ -14,6 +16,9 @@ type Run struct{}
 // Process is none here.
 type Process struct{}
 
+// Missing is nothing: there is nothing to hold.
+func Missing(bool) []string { return nil }
+
 // Probe gives the reason.
 func Probe(Options) error { return errSystem }
 
@@ -29,8 +34,11 @@ func List(string) ([]Info, error) { return nil, nil }
 // ID is empty.
 func (*Run) ID() string { return "" }
 
-// Options are empty.
-func (*Run) Options() Options { return Options{} }
+// Door is no directory.
+func (*Run) Door() string { return "" }
+
+// Info is empty.
+func (*Run) Info() Info { return Info{} }
 
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
@@ -58,6 +66,9 @@ func (*Process) Pause() error { return errSystem }
 
 // Resume does nothing.
 func (*Process) Resume() error { return errSystem }
+
+// Resize does nothing.
+func (*Process) Resize() {}
 
 // Kill does nothing.
 func (*Process) Kill() error { return errSystem }
