@@ -14,9 +14,11 @@ import (
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 )
 
 // BashArgs are the arguments of Bash.
@@ -60,10 +62,10 @@ type Bash struct {
 	ShellID  string   `json:"shell_id,omitempty"`        // of one in the background
 	LeftOut  int64    `json:"output_left_out,omitempty"` // bytes from the middle of the output
 	CwdReset string   `json:"cwd_not_found,omitempty"`   // the directory in which it should have begun: it began in the workspace's
-	Changes  *Changes     `json:"changes,omitempty"`         // left out while it runs, and where nothing was changed
+	Changes  *Changes `json:"changes,omitempty"`         // left out while it runs, and where nothing was changed
 	Hints    []string `json:"hints,omitempty"`           // on errors that come of how it was run
-	Diff     string   `json:"diff,omitempty"`      // of [Running.Diff]: nothing was changed
-	Kept     string   `json:"kept,omitempty"`      // the run, where its changes were not made and may be yet
+	Diff     string   `json:"diff,omitempty"`            // of [Running.Diff]: nothing was changed
+	Kept     string   `json:"kept,omitempty"`            // the run, where its changes were not made and may be yet
 	Note     string   `json:"note,omitempty"`            // which names of arguments were taken for which
 	Warning  string   `json:"warning,omitempty"`
 }
@@ -113,8 +115,8 @@ type Changes struct {
 	// Ignored counts the files among them that git ignores, which are not in the checkpoint: no undo brings them back.
 	Ignored int `json:"ignored_files,omitempty"`
 	// Stays are the paths whose changes were not made, each with the reason.
-	Stays  []string `json:"not_changed,omitempty"`
-	DryRun bool     `json:"dry_run,omitempty"`
+	Stays  []Left `json:"not_changed,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"`
 }
 
 // ChangeRun is one path that a program has changed.
@@ -154,7 +156,7 @@ func changesOf(ran *engine.Ran) *Changes {
 		ch.Paths = append(ch.Paths, ChangeRun{one.Path, what, one.Added, one.Removed, one.Files, one.Ignored})
 	}
 	for _, b := range ran.Left {
-		ch.Stays = append(ch.Stays, blockedText(b))
+		ch.Stays = append(ch.Stays, Left{b.Path, refusal.Why(b.Why)})
 	}
 	return ch
 }
@@ -168,7 +170,7 @@ func (ch *Changes) text() string {
 		l.WriteString("\n")
 	}
 	for _, p := range ch.Paths {
-		l.add(true, "  %s %s", quotePlain(p.Path), p.Change)
+		l.add(true, "  %s %s", edit.ShownPath(p.Path), p.Change)
 		l.add(p.Added+p.Removed > 0, " +%d -%d", p.Added, p.Removed)
 		l.add(p.Files > 1, ", with %s", plural(p.Files, "file"))
 		l.WriteString("\n")
@@ -176,7 +178,7 @@ func (ch *Changes) text() string {
 	l.add(ch.LeftOut > 0, "  and %d more\n", ch.LeftOut)
 	l.add(ch.Ignored > 0, "git ignores %s of that: not stored, and undo leaves them\n", plural(ch.Ignored, "file"))
 	for _, s := range ch.Stays {
-		l.add(true, "not changed: %s\n", s)
+		l.add(true, "not changed: %s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
 	return l.String()
 }
@@ -185,7 +187,7 @@ func (ch *Changes) text() string {
 func diffOf(ran *engine.Ran) string {
 	var b strings.Builder
 	for _, t := range ran.Targets {
-		b.WriteString(diff.Unified(t.True, t.True, engine.Hunks(t)))
+		b.WriteString(diff.Unified(t.True, diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent), engine.Hunks(t)))
 	}
 	return b.String()
 }

@@ -418,7 +418,7 @@ func commands() []*command {
 func daily() []*command {
 	return []*command{
 		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
-		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand(), trashCommand(), auditCommand(),
 	}
 }
 

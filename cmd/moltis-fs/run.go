@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/run"
 	"moltisfs/tools"
 )
@@ -195,17 +196,35 @@ func commitRun(context.Context, *invocation) error {
 	return errors.Join(err, tty.Close())
 }
 
-// keptRuns lists the runs that were kept, for status.
-func (in *invocation) keptRuns(dir string) []keptRun {
-	all, err := run.List(dir)
-	if err != nil {
-		return []keptRun{{ID: "?", Command: err.Error()}}
+// whyNoRun says why programs can't be run over root, and what to change; "" where they can. It tries, and leaves nothing behind.
+func whyNoRun(root, data string) (string, error) {
+	if root == "" {
+		return "no workspace is named: set workspace_root in [tools.fs], or give --root", nil
 	}
-	var out []keptRun
+	for dir := data; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil {
+			if data, err = os.MkdirTemp(dir, "probe-"); err != nil {
+				return "the data directory can't be written: " + err.Error(), nil
+			}
+			break
+		} else if dir == filepath.Dir(dir) {
+			return "", err
+		}
+	}
+	err := run.Probe(run.Options{Root: guardfs.Canonical(root), Data: data})
+	if e, ok := errors.AsType[*run.Error](err); ok {
+		return strings.TrimSuffix(e.Error()+"; "+e.Do, "; "), os.RemoveAll(data)
+	}
+	return "", errors.Join(err, os.RemoveAll(data))
+}
+
+// keptRuns lists the runs that were kept.
+func keptRuns(dir string) (out []keptRun, err error) {
+	all, err := run.List(dir)
 	for _, r := range all {
 		if !r.Live {
 			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began})
 		}
 	}
-	return out
+	return out, err
 }

@@ -504,7 +504,7 @@ func (s *Shell) Limited() error {
 	case run.LimitTime:
 		most = s.Timeout.String()
 	case run.LimitDisk:
-		most = strconv.FormatInt(s.Run.Options().Limits.Disk, 10) + " bytes"
+		most = strconv.FormatInt(s.Run.Options.Limits.Disk, 10) + " bytes"
 	}
 	return Refuse(RunEnded, "", RunLimit{s.Status.Limit, most})
 }
