@@ -18,7 +18,6 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/refusal"
 )
 
 // BashArgs are the arguments of Bash.
@@ -115,8 +114,9 @@ type Changes struct {
 	// Ignored counts the files among them that git ignores, which are not in the checkpoint: no undo brings them back.
 	Ignored int `json:"ignored_files,omitempty"`
 	// Stays are the paths whose changes were not made, each with the reason.
-	Stays  []Left `json:"not_changed,omitempty"`
-	DryRun bool   `json:"dry_run,omitempty"`
+	Stays        []Left `json:"not_changed,omitempty"`
+	StaysLeftOut int    `json:"not_changed_left_out,omitempty"`
+	DryRun       bool   `json:"dry_run,omitempty"`
 }
 
 // ChangeRun is one path that a program has changed.
@@ -155,10 +155,14 @@ func changesOf(ran *engine.Ran) *Changes {
 		}
 		ch.Paths = append(ch.Paths, ChangeRun{one.Path, what, one.Added, one.Removed, one.Files, one.Ignored})
 	}
-	for _, b := range ran.Left {
-		ch.Stays = append(ch.Stays, Left{b.Path, refusal.Why(b.Why)})
-	}
+	ch.stay(ran.Left)
 	return ch
+}
+
+// stay adds paths whose changes were not made.
+func (ch *Changes) stay(blocked []engine.Blocked) {
+	ch.Stays = leftOf(blocked[:min(mostPaths, len(blocked))])
+	ch.StaysLeftOut = len(blocked) - len(ch.Stays)
 }
 
 func (ch *Changes) text() string {
@@ -180,6 +184,7 @@ func (ch *Changes) text() string {
 	for _, s := range ch.Stays {
 		l.add(true, "not changed: %s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
+	l.add(ch.StaysLeftOut > 0, "not changed: and %d more\n", ch.StaysLeftOut)
 	return l.String()
 }
 
@@ -302,14 +307,14 @@ func (s *Suite) shellEnds(ctx context.Context, c *engine.Call, sh *engine.Shell,
 	}
 	b.Status = status
 	if err := s.ended(sh, b); err != nil {
-		return nil, errors.Join(withOutput(s, c, err, b), c.EndShell(sh))
+		return nil, errors.Join(withOutput(err, b), c.EndShell(sh))
 	}
 	ran, err := sh.Apply(ctx, c, partial, false)
 	if gone := c.EndShell(sh); err == nil && gone != nil {
 		b.warn("the run could not be removed: " + gone.Error())
 	}
 	if err != nil {
-		return nil, withOutput(s, c, err, b)
+		return nil, withOutput(err, b)
 	}
 	b.Changes = changesOf(ran)
 	return b, nil
@@ -325,17 +330,28 @@ func (s *Suite) ended(sh *engine.Shell, b *Bash) error {
 }
 
 // withOutput is the refusal of the changes of a program, with what it has written.
-func withOutput(s *Suite, c *engine.Call, err error, b *Bash) error {
+func withOutput(err error, b *Bash) error {
 	no := engine.Reason(err)
 	if no == nil {
 		return err
 	}
-	r := s.refusalOf(c, "Bash", nil, no)
-	r.Fields = b
+	if blocked, ok := no.Facts.([]engine.Blocked); ok {
+		b.Changes = &Changes{Paths: []ChangeRun{}}
+		b.Changes.stay(blocked)
+	}
 	own := *no
-	own.Err = r
+	own.Err = &outputError{no.Err, b}
 	return &own
 }
+
+// outputError carries the output of a program to the refusal of its changes.
+type outputError struct {
+	err error // or nil
+	b   *Bash
+}
+
+func (e *outputError) Error() string { return fmt.Sprint("the program has ended: ", e.err) }
+func (e *outputError) Unwrap() error { return e.err }
 
 // signs are the errors by which programs show that they meet the limits of a run.
 var signs = []struct {
@@ -432,7 +448,7 @@ func (s *Suite) program(ctx context.Context, c *engine.Call, p Running) (*Bash, 
 			err = s.ended(sh, b)
 		}
 		if err != nil {
-			return nil, errors.Join(withOutput(s, c, err, b), c.EndShell(sh))
+			return nil, errors.Join(withOutput(err, b), c.EndShell(sh))
 		}
 	}
 	b, err = s.made(ctx, c, sh, b, p)
@@ -450,7 +466,7 @@ func (s *Suite) made(ctx context.Context, c *engine.Call, sh *engine.Shell, b *B
 	ran, err := sh.Apply(ctx, c, p.Partial, p.Diff)
 	if err != nil {
 		b.Kept = sh.Run.ID()
-		return nil, withOutput(s, c, err, b)
+		return nil, withOutput(err, b)
 	}
 	b.Changes = changesOf(ran)
 	if p.Diff && b.Changes != nil {

@@ -15,7 +15,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/run"
+	runs "moltisfs/internal/run"
 	"moltisfs/tools"
 )
 
@@ -82,7 +82,7 @@ func runProgram(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return closing(s, fmt.Errorf("finding the working directory: %w", err))
 	}
-	p := tools.Program{Args: in.args, Dir: wd, Resume: in.option("resume"), Diff: in.given("diff"), Partial: in.given("partial"),
+	p := tools.Running{Args: in.args, Dir: wd, Resume: in.option("resume"), Diff: in.given("diff"), Partial: in.given("partial"),
 		Network: in.given("network"), Signals: came, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	for _, dir := range in.all("write") {
 		abs, err := filepath.Abs(dir)
@@ -171,11 +171,11 @@ func (in *invocation) dropRun(id string) error {
 	if err != nil {
 		return err
 	}
-	r, err := run.Open(dir, id)
+	r, err := runs.Open(dir, id)
 	if err == nil {
 		err = r.Drop()
 	}
-	if e, ok := errors.AsType[*run.Error](err); ok {
+	if e, ok := errors.AsType[*runs.Error](err); ok {
 		return &exitError{status: exitRefused, what: e.Error(), hint: e.Do}
 	}
 	return err
@@ -211,8 +211,8 @@ func whyNoRun(root, data string) (string, error) {
 			return "", err
 		}
 	}
-	err := run.Probe(run.Options{Root: guardfs.Canonical(root), Data: data})
-	if e, ok := errors.AsType[*run.Error](err); ok {
+	err := runs.Probe(runs.Options{Root: guardfs.Canonical(root), Data: data})
+	if e, ok := errors.AsType[*runs.Error](err); ok {
 		return strings.TrimSuffix(e.Error()+"; "+e.Do, "; "), os.RemoveAll(data)
 	}
 	return "", errors.Join(err, os.RemoveAll(data))
@@ -220,7 +220,7 @@ func whyNoRun(root, data string) (string, error) {
 
 // keptRuns lists the runs that were kept.
 func keptRuns(dir string) (out []keptRun, err error) {
-	all, err := run.List(dir)
+	all, err := runs.List(dir)
 	for _, r := range all {
 		if !r.Live {
 			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began})
