@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -38,6 +39,8 @@ type record struct {
 	Before object  `json:",omitzero"`
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
+
+	Was, Is *guardfs.Metadata `json:",omitempty"` // of a directory that gets another mode, owner or attributes
 
 	was, is []byte // of a file that was written in place by this process; nil where it was not
 }
@@ -461,6 +464,9 @@ func (p *rollback) made() (bool, error) {
 	switch {
 	case s.Do == Overwrite:
 		return s.overwritten(at)
+	case s.Do == SetDir:
+		is, _, err := s.set(at)
+		return is, err
 	case s.Do == Rename:
 		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID && !s.twice(at, at.to), nil
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
@@ -519,7 +525,7 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 // tidy removes the object that the i-th step of a change that was made has displaced. An object that nobody looked at before is kept under another name.
 func (p *rollback) tidy(i int) error {
 	s := &p.steps[i]
-	if s.Dir == "" || s.Do == Rename || s.Do == Overwrite {
+	if s.Dir == "" || s.Do == Rename || s.Do == Overwrite || s.Do == SetDir {
 		return nil
 	}
 	at, err := p.open(i)
@@ -640,7 +646,7 @@ func (p *rollback) open(i int) (_ *names, err error) {
 			return out, err
 		}
 	}
-	if s.Do == Overwrite {
+	if s.Do == Overwrite || s.Do == SetDir {
 		return out, nil
 	}
 	// Policy was asked about the path in that directory, not about the directory.
@@ -717,6 +723,8 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 			more, stuck, err = p.undoRename(ctx, i, at)
 		case Overwrite:
 			stuck, err = p.undoOverwrite(ctx, i, at)
+		case SetDir:
+			stuck, err = p.undoSet(i, at)
 		default:
 			more, stuck, err = p.undoTrade(ctx, i, at)
 		}
@@ -888,6 +896,33 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 		return true, true, put(ctx, at.to, from)
 	}
 	return false, true, p.dispose(from, s.Path, false)
+}
+
+// set says that the directory of a step that sets its attributes has the new ones, or the old ones. It has neither where a kill came in between.
+func (s *record) set(at *names) (is, was bool, err error) {
+	if idAt(at.place) != s.Before.ID {
+		return false, false, nil
+	}
+	now, err := at.place.DirMetadata()
+	// A name of an attribute that can't be given here was not given.
+	return err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Is)), err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Was)), err
+}
+
+// undoSet takes a step back that set the attributes of a directory. Where others have changed them since, theirs can't be told from half of ours,
+// and go: nothing but a mode is lost.
+func (p *rollback) undoSet(i int, at *names) (stuck bool, err error) {
+	s := &p.steps[i]
+	if at.place == nil {
+		return false, errDirGone
+	}
+	if idAt(at.place) != s.Before.ID {
+		return !p.live, nil
+	}
+	if _, was, err := s.set(at); was || err != nil {
+		return false, err
+	}
+	_, err = at.place.SetAttributes(at.place.Object().Info.ID, *s.Was)
+	return false, err
 }
 
 // overwritten says that the file of a step that writes in place has the new content, and syncs it: nobody may have come to do that.

@@ -338,6 +338,7 @@ var (
 	Hidden       = With[int](CodePathDenied, "hidden")      // paths, which must not be named
 	NoTrash      = With[error](CodeUnsupported, "no_trash") // why
 	TooManyPaths = With[CountFacts](CodeLimit, "too_many_paths")
+	RunLeaves    = With[[]Blocked](CodePathDenied, "run_leaves") // what a run changed and can't be
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
 	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")
@@ -557,6 +558,13 @@ var (
 	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
 	NotListed  = newWhy("not_listed")  // error
 	NotRemoved = newWhy("not_removed") // error
+
+	SetID         = newWhy("set_id")       // what a run left, from here on
+	SpecialFile   = newWhy("special_file") // a FIFO, a socket or a device
+	NoSuchName    = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
+	UnknownMark   = newWhy("unknown_mark")
+	OnOtherVolume = newWhy("on_other_volume")
+	NotDone       = newWhy("not_done") // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
 	TooLargeNow  = newWhy("too_large_now")

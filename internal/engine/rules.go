@@ -18,7 +18,7 @@ import (
 // To add a rule, add a row to changeRules, its cause to refusal.go and a row of words to internal/refusal. The rule
 // holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
 // the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
-// restores and moves, which bring back or keep a content that was there before: a limit that is set later
+// what programs have left, nor for restores and moves, which bring back or keep a content that was there before: a limit that is set later
 // must not get in the way of an undo.
 type rule struct {
 	cause Cause
@@ -50,7 +50,7 @@ var changeRules = []rule{
 
 // keeps refuses the change of t by an operation of kind if it breaks a rule. early: t has no new content yet.
 func (e *Engine) keeps(t *Target, kind string, early bool) error {
-	if kind == checkpoint.KindRestore || kind == checkpoint.KindMove {
+	if kind == checkpoint.KindRestore || kind == checkpoint.KindMove || kind == checkpoint.KindRun {
 		return nil
 	}
 	for _, r := range changeRules {

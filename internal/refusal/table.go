@@ -308,6 +308,9 @@ var rows = map[engine.Cause]Row{
 		Hint: "{trash?}Something is there now; move it away first, or leave the entry in the trash. | {stays?}Neither merge nor force removes what is in the way: choose {on_conflict} skip, which leaves those paths alone, or move it away first. | " +
 			"{merging?}Merging does not work here: choose {on_conflict} skip, which leaves those paths alone, or force, which overwrites (undoable). | " +
 			"{restore?}Choose {on_conflict}: merge keeps both, force overwrites (undoable), skip leaves those paths alone.{editor} | Use another name, or move away what is there."},
+	engine.RunLeaves: {Type: "AccessDenied", Errno: syscall.EACCES,
+		Says: "of what the program changed {count} paths can't be changed here, among them {first}" + unchanged,
+		Hint: "Ask the user: partial leaves those paths as they are and applies the rest.", Person: "Take --partial, which leaves those paths as they are and applies the rest."},
 	engine.NotStored: {Type: "NotRecoverable",
 		Says:   "{Name=only_alone}{at} is not restored with others: {fact}" + unchanged + " | {restore?}the content of {at} is not in the checkpoint ({fact})" + unchanged + " | {fact?}{at} cannot be kept, or is kept no more: {fact}" + unchanged + " | {path} cannot be kept, or is kept no more" + unchanged,
 		Hint:   "{Name=only_alone}Restore the checkpoint by its id with this path alone in {paths}, then with the others. | {trash?}Ask the user for a backup. | {restore?}Ask the user for a backup, or name other paths of it, if there are any, in {paths}. | Ask the user.",
@@ -458,6 +461,12 @@ var whys = map[string]string{
 	engine.Unlisted.Name:        "the system does not let us look into it",
 	engine.NotListed.Name:       "it could not be looked into: %v",
 	engine.NotRemoved.Name:      "it could not be removed: %v",
+	engine.SetID.Name:           "it has a set-id bit or a capability, which is not given to files here",
+	engine.SpecialFile.Name:     "it is a FIFO, a socket or a device",
+	engine.NoSuchName.Name:      "its path is not UTF-8, or is longer than 4,095 bytes",
+	engine.UnknownMark.Name:     "the layer of the run has a mark on it that no run makes",
+	engine.OnOtherVolume.Name:   "another file system is mounted there",
+	engine.NotDone.Name:         "%v",
 	engine.LinkNow.Name:         "a link leads elsewhere now",
 	engine.TooLargeNow.Name:     "it is too large now",
 	engine.NotLookedAt.Name:     "it can't be looked at: %v",

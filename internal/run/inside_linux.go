@@ -4,6 +4,7 @@ package run
 
 import (
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -105,7 +106,6 @@ func help() {
 		os.Exit(exitFailed)
 	}
 	var program atomic.Int64
-	go obey(&program)
 	err := furnishPlace(&o)
 	if err == nil && o.Probe {
 		tell(report{Started: true}, -1)
@@ -265,11 +265,11 @@ func furnishPlace(o *order) error {
 		add(&after, root, name, filepath.Join(o.Root, name), readOnly, unix.AT_RECURSIVE)
 	}
 	var covers []*part
-	for name, at := range map[string]string{"tmp": "/tmp", "vartmp": "/var/tmp"} {
-		add(&covers, run, name, at, noDevices, 0)
+	for _, at := range []string{"/tmp", "/var/tmp"} {
+		add(&covers, run, "tmp", at, noDevices, 0)
 	}
 	var door []*part
-	add(&door, run, "door", doorPath, readOnly, 0)
+	add(&door, run, "door", doorPath, readOnly, 0) // few have one
 	if err != nil {
 		return err
 	}
@@ -369,6 +369,9 @@ func overlay(o *order, root, run int) (int, error) {
 		err = unix.FsconfigSetFlag(fs, "userxattr")
 	} else {
 		options = append(options, [2]string{"index", "on"}, [2]string{"redirect_dir", "on"})
+	}
+	if err == nil { // else the end of the mount, and each fsync, would wait for the whole disk
+		err = unix.FsconfigSetFlag(fs, "volatile")
 	}
 	for _, option := range options {
 		if err == nil {
@@ -514,6 +517,7 @@ func program1(o *order, program *atomic.Int64) error {
 	if err := renounce(o.Own); err != nil {
 		return err
 	}
+	go obey(program) // not before: fewer threads give their privileges up sooner
 	e := ended{}
 	name, err := exec.LookPath(o.Args[0])
 	pid := 0
@@ -522,7 +526,7 @@ func program1(o *order, program *atomic.Int64) error {
 			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: o.Terminal, Ctty: 0}})
 	}
 	if err != nil {
-		if e.Code = 126; os.IsNotExist(err) || strings.Contains(err.Error(), exec.ErrNotFound.Error()) {
+		if e.Code = 126; errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			e.Code = 127
 		}
 		e.Err = err.Error()

@@ -192,21 +192,14 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 		return nil, &Error{Reason: Mounted, Path: at, Why: "a file system is mounted at " + at + ", below the root",
 			Do: "unmount it, name a root without it, or run this as root"}
 	}
-	for _, d := range []string{"tmp", "vartmp"} { // a link of an earlier program's could lead elsewhere
-		err := clear(r.file(d), "")
-		if errors.Is(err, unix.ENOENT) {
-			err = nil
-		}
-		if err == nil {
-			_ = os.Remove(r.file(d))
-			err = errors.Join(os.Mkdir(r.file(d), 0o700), unix.Chmod(r.file(d), 0o1777))
-		}
-		if err != nil {
-			return nil, failed("making /tmp", err)
-		}
+	_ = unix.Chmod(r.file("work/work"), 0o700)
+	_ = clear(r.file("work/work"), "")           // it says that the upper layer may not be synced; for us that is enough until the machine is restarted
+	if err := fresh(r.file("tmp")); err != nil { // a link of an earlier program's could lead elsewhere
+		return nil, failed("making /tmp", err)
 	}
-	if !probe {
-		r.Args, r.Mounts = p.Args, mounts
+	if r.Mounts = mounts; !probe {
+		r.Args = p.Args
+		r.Boot, r.Synced = boot(), false
 		if err := r.save(); err != nil {
 			return nil, err
 		}
@@ -223,6 +216,15 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	}
 	r.process = q
 	return q, nil
+}
+
+// fresh makes an empty directory for temporary files.
+func fresh(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		err = clear(dir, "")
+	}
+	return errors.Join(err, unix.Chmod(dir, 0o1777))
 }
 
 // dangles says whether a variable names something that the program does not find: sockets below /run, another /tmp.
@@ -253,7 +255,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	cmd := exec.Command("/proc/self/exe")
 	q.cmd = cmd
 	cmd.Args = []string{helperName}
-	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd.Env = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB", "GOTRACEBACK=none"}
 	for _, v := range o.Env { // by which the program is found
 		if strings.HasPrefix(v, "PATH=") {
 			cmd.Env = append(cmd.Env, v)

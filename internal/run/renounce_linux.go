@@ -44,6 +44,9 @@ func renounce(own bool) error {
 		data[i].Inheritable = 0
 	}
 	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
+	if e == unix.ENOTSUP { // in a build with cgo; then the other threads are closed to all by PR_SET_DUMPABLE alone
+		_, _, e = unix.Syscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
+	}
 	runtime.KeepAlive(&header)
 	runtime.KeepAlive(&data)
 	if e != 0 {

@@ -35,7 +35,7 @@ func List(string) ([]Info, error) { return nil, nil }
 func (*Run) ID() string { return "" }
 
 // Door is no directory.
-func (*Run) Door() string { return "" }
+func (*Run) Door() (string, error) { return "", errSystem }
 
 // Info is empty.
 func (*Run) Info() Info { return Info{} }

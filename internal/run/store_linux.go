@@ -22,7 +22,7 @@ import (
 // prefix begins the ids of runs.
 const prefix = "run-"
 
-// record is the file record of a run's directory. It is written last: a directory without one has never had a program.
+// record is the file record of a run's directory. A directory without one has never had a program.
 type record struct {
 	Options
 	User, Own bool // see Upper.User; a user namespace of its own
@@ -31,6 +31,8 @@ type record struct {
 	Mounts    []string
 	Began     time.Time
 	Args      []string
+	Boot      string // of the machine, when the last program began
+	Synced    bool   // the upper layer is on the disk
 }
 
 // A Run is an upper layer over a workspace, which is open to this process alone. Its methods are for one goroutine.
@@ -113,14 +115,13 @@ func List(data string) ([]Info, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it is being made, or dropped
 		}
-		i := Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Damaged: err != nil, Note: r.Note}
+		i := r.Info()
 		switch err := r.hold(); {
-		case errors.Is(err, unix.EWOULDBLOCK):
-			i.Live = true
-		case err != nil:
-			continue
-		default:
+		case err == nil:
+			i.Live = false
 			_ = r.lock.Close()
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			continue
 		}
 		all = append(all, i)
 	}
@@ -194,7 +195,7 @@ func (r *Run) save() error {
 
 // furnish makes what a run's directory has.
 func (r *Run) furnish() error {
-	for _, d := range []string{"upper", "work", "door"} {
+	for _, d := range []string{"upper", "work"} {
 		if err := os.Mkdir(r.file(d), 0o700); err != nil {
 			return failed("making a run", err)
 		}
@@ -223,10 +224,8 @@ func (r *Run) furnish() error {
 	if err := resemble(root, upper); err != nil {
 		return failed("making the upper layer like the root", err)
 	}
-	if r.Stamp, err = stamp(root); err != nil {
-		return err
-	}
-	return r.save()
+	r.Stamp, err = stamp(root)
+	return err
 }
 
 // lay whites the hidden names out, and those that are hard links of them.
@@ -441,12 +440,19 @@ func stamp(root int) (time.Time, error) {
 // ID is the name of the run, for Open.
 func (r *Run) ID() string { return r.id }
 
-// Door is a directory that the program has as /run/moltis-fs-run, and can't write to. A socket in it leads from the program to this process.
-func (r *Run) Door() string { return r.file("door") }
+// Door makes a directory that the next program has as /dev/moltis-fs-run, and can't write to. A socket in it leads from the program to
+// this process.
+func (r *Run) Door() (string, error) {
+	err := os.Mkdir(r.file("door"), 0o700)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return "", failed("making a directory", err)
+	}
+	return r.file("door"), nil
+}
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Note: r.Note}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != boot(), Note: r.Note}
 }
 
 // Upper gives the upper layer.
@@ -472,7 +478,32 @@ func (r *Run) Restamp() error {
 // Close ends the program, and keeps the run for another process to open.
 func (r *Run) Close() error {
 	r.stop()
-	return r.lock.Close()
+	var err error
+	if r.process != nil {
+		if err = syncfs(r.file("upper")); err == nil {
+			r.Synced = true
+			err = r.save()
+		}
+	}
+	return errors.Join(err, r.lock.Close())
+}
+
+// syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
+func syncfs(dir string) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		err = errors.Join(unix.Syncfs(fd), unix.Close(fd))
+	}
+	if err != nil {
+		return failed("syncing the upper layer", err)
+	}
+	return nil
+}
+
+// boot tells the times apart that the machine was started.
+func boot() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
 }
 
 // Drop ends the program and removes all of the run.
