@@ -41,7 +41,7 @@ func Derive(u Upper, lower Lower) (*Derived, error) {
 		return nil, &fs.PathError{Op: "open", Path: u.Dir, Err: err}
 	}
 	d := &Derived{up: up}
-	w := &walk{d: d, u: u, lower: lower, marks: "trusted.overlay.", laid: map[string]bool{}}
+	w := &deriving{d: d, u: u, lower: lower, marks: "trusted.overlay.", laid: map[string]bool{}}
 	if u.User {
 		w.marks = "user.overlay."
 	}
@@ -135,8 +135,8 @@ func strip(by string, mode fs.FileMode) error {
 	return err
 }
 
-// walk is one derivation.
-type walk struct {
+// deriving is one derivation on its way.
+type deriving struct {
 	d     *Derived
 	u     Upper
 	lower Lower
@@ -160,7 +160,7 @@ type marked struct {
 	redirect                        string
 }
 
-func (w *walk) add(c Change) {
+func (w *deriving) add(c Change) {
 	if c.Why == "" {
 		c.Why = w.why(&c)
 	}
@@ -168,7 +168,7 @@ func (w *walk) add(c Change) {
 }
 
 // why says why a change can't be made, whatever policy says.
-func (w *walk) why(c *Change) Why {
+func (w *deriving) why(c *Change) Why {
 	switch t := c.After.Mode.Type(); {
 	case !utf8.ValidString(c.Path):
 		return WhyName
@@ -185,7 +185,7 @@ func (w *walk) why(c *Change) Why {
 }
 
 // dir walks the directory of the upper layer behind fd, whose path from the root is rel.
-func (w *walk) dir(fd int, rel string, in at) error {
+func (w *deriving) dir(fd int, rel string, in at) error {
 	names, err := list(fd)
 	if err != nil {
 		return &fs.PathError{Op: "list", Path: path.Join(w.u.Dir, rel), Err: err}
@@ -210,7 +210,7 @@ func (w *walk) dir(fd int, rel string, in at) error {
 }
 
 // missing hands over the names in a directory of the lower layer that are not among those above.
-func (w *walk) missing(dir string, above []string, use func(name string) error) error {
+func (w *deriving) missing(dir string, above []string, use func(name string) error) error {
 	names, err := w.lower.List(dir)
 	for _, name := range names {
 		if err == nil && !slices.Contains(above, name) && !w.laid[path.Join(dir, name)] {
@@ -221,7 +221,7 @@ func (w *walk) missing(dir string, above []string, use func(name string) error) 
 }
 
 // came adds what has come to rel with a directory that was renamed by a mark: it is at from in the lower layer.
-func (w *walk) came(rel, from string, in at) error {
+func (w *deriving) came(rel, from string, in at) error {
 	c := Change{Path: rel, Lower: from, Doubt: in.doubt}
 	var err error
 	if c.After, err = w.lower.Look(from); err == nil && in.there {
@@ -250,7 +250,7 @@ func (w *walk) came(rel, from string, in at) error {
 }
 
 // name looks at one name of the upper layer.
-func (w *walk) name(dir int, name, rel string, in at) error {
+func (w *deriving) name(dir int, name, rel string, in at) error {
 	after, m, err := w.look(dir, name)
 	if err != nil {
 		return &fs.PathError{Op: "look at", Path: path.Join(w.u.Dir, rel), Err: err}
@@ -311,7 +311,7 @@ func (w *walk) name(dir int, name, rel string, in at) error {
 
 // leaf adds the change of a file, link or special file, if it is one. A file that was copied up stays in the list even where nothing else
 // differs, since nobody has compared the contents; and so does a name whose file has others.
-func (w *walk) leaf(c Change) error {
+func (w *deriving) leaf(c Change) error {
 	if c.After.Is(fs.ModeSymlink) && c.Before.Exists && c.Why == "" && c.After.Links <= 1 && c.Before.Links <= 1 &&
 		c.After.SameMeta(&c.Before) && c.After.Target == c.Before.Target {
 		return nil
@@ -330,7 +330,7 @@ func (w *walk) leaf(c Change) error {
 }
 
 // gone adds that what was at rel is gone, a directory with all in it. The zero before is one that was not looked at.
-func (w *walk) gone(rel string, before State, doubt Doubt) (err error) {
+func (w *deriving) gone(rel string, before State, doubt Doubt) (err error) {
 	if !before.Exists {
 		if before, err = w.lower.Look(rel); err != nil || !before.Exists {
 			return err
@@ -347,7 +347,7 @@ func (w *walk) gone(rel string, before State, doubt Doubt) (err error) {
 }
 
 // inside looks for what others changed meanwhile, and what the program could not see, in a directory that is gone.
-func (w *walk) inside(dir string, c *Change) error {
+func (w *deriving) inside(dir string, c *Change) error {
 	names, err := w.lower.List(dir)
 	for _, name := range names {
 		rel := path.Join(dir, name)
@@ -372,11 +372,11 @@ func (w *walk) inside(dir string, c *Change) error {
 }
 
 // since says that something happened to what is there after the run had begun.
-func (w *walk) since(s *State) bool { return s.Exists && !s.ChangeTime.Before(w.u.Stamp) }
+func (w *deriving) since(s *State) bool { return s.Exists && !s.ChangeTime.Before(w.u.Stamp) }
 
 // doubt says whether others have changed meanwhile what is there. Of a directory only another place, mode or owner counts, which moves its
 // change time and not the other one: each name in it tells for itself.
-func (w *walk) doubt(s *State) Doubt {
+func (w *deriving) doubt(s *State) Doubt {
 	switch {
 	case w.u.Stamp.IsZero():
 		return Perhaps
@@ -389,7 +389,7 @@ func (w *walk) doubt(s *State) Doubt {
 }
 
 // look is the state of one name of the upper layer, and the kernel's marks on it.
-func (w *walk) look(dir int, name string) (s State, m marked, err error) {
+func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
 	var st unix.Stat_t
 	if err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return s, m, err
@@ -449,7 +449,7 @@ func (w *walk) look(dir int, name string) (s State, m marked, err error) {
 }
 
 // open opens a directory of the upper layer. One of an ordinary user that its mode closes is opened up until Close.
-func (w *walk) open(dir int, name, rel string) (int, error) {
+func (w *deriving) open(dir int, name, rel string) (int, error) {
 	const how = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)

@@ -348,7 +348,7 @@ func overlay(o *order, root, run int) (int, error) {
 		}
 		return -1, &stepError{stepOverlay, o.Root, strings.TrimSpace(said), err}
 	}
-	upper, err := openPath(run, "upper")
+	upper, err := openPath(run, UpperName)
 	if err != nil {
 		return fail(err, -1)
 	}

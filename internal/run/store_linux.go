@@ -195,7 +195,7 @@ func (r *Run) save() error {
 
 // furnish makes what a run's directory has.
 func (r *Run) furnish() error {
-	for _, d := range []string{"upper", "work"} {
+	for _, d := range []string{UpperName, "work"} {
 		if err := os.Mkdir(r.file(d), 0o700); err != nil {
 			return failed("making a run", err)
 		}
@@ -213,7 +213,7 @@ func (r *Run) furnish() error {
 		return failed("opening the root", err)
 	}
 	defer unix.Close(root) //nolint:errcheck // nothing was written through it
-	upper, err := unix.Open(r.file("upper"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	upper, err := unix.Open(r.file(UpperName), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return failed("opening the upper layer", err)
 	}
@@ -458,7 +458,7 @@ func (r *Run) Info() Info {
 // Upper gives the upper layer.
 func (r *Run) Upper() Upper {
 	_, err := os.Lstat(r.file("work/index")) // the kernel makes none where it can't
-	return Upper{Root: r.Root, Dir: r.file("upper"), Work: r.file("work"), User: r.User, Index: !r.User && err == nil, Redirect: !r.User,
+	return Upper{Root: r.Root, Dir: r.file(UpperName), Work: r.file("work"), User: r.User, Index: !r.User && err == nil, Redirect: !r.User,
 		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
@@ -480,7 +480,7 @@ func (r *Run) Close() error {
 	r.stop()
 	var err error
 	if r.process != nil {
-		if err = syncfs(r.file("upper")); err == nil {
+		if err = syncfs(r.file(UpperName)); err == nil {
 			r.Synced = true
 			err = r.save()
 		}
