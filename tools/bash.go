@@ -84,7 +84,10 @@ func (b *Bash) Text() string {
 	l.add(b.Status == "killed", "[%s was ended]\n", cmp.Or(b.ShellID, "it"))
 	l.add(b.ExitCode != nil && *b.ExitCode != 0 && b.Status != "killed", "[exit code %d]\n", value(b.ExitCode))
 	for line := range strings.Lines(b.Told()) {
-		l.add(true, "[%s]\n", strings.TrimSuffix(line, "\n"))
+		if line = strings.TrimSuffix(line, "\n"); line[0] != ' ' {
+			line = "[" + line + "]"
+		}
+		l.WriteString(line + "\n")
 	}
 	return cmp.Or(strings.TrimSuffix(l.String(), "\n"), "[no output, and nothing was changed]")
 }
@@ -100,6 +103,7 @@ func (b *Bash) Told() string {
 		l.add(true, "%s\n", h)
 	}
 	l.add(b.Note != "", "%s\n", b.Note)
+	l.add(b.Kept != "", "the run is kept: moltis-fs run --resume %s asks about it, --drop %s removes it\n", b.Kept, b.Kept)
 	l.add(b.Warning != "", "warning: %s\n", b.Warning)
 	return strings.TrimSuffix(l.String(), "\n")
 }
@@ -180,7 +184,7 @@ func (ch *Changes) text() string {
 		l.WriteString("\n")
 	}
 	l.add(ch.LeftOut > 0, "  and %d more\n", ch.LeftOut)
-	l.add(ch.Ignored > 0, "git ignores %s of that: not stored, and undo leaves them\n", plural(ch.Ignored, "file"))
+	l.add(ch.Ignored > 0, "%s of that: git ignores them, so the checkpoint does not have them and undo does not bring back what they were\n", plural(ch.Ignored, "file"))
 	for _, s := range ch.Stays {
 		l.add(true, "not changed: %s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
@@ -245,7 +249,7 @@ var bashOutputTool = define[BashOutputArgs](toolRow{
 			*out = l.String()
 		}
 	}
-	return b, err
+	return told(b, err)
 })
 
 var killShellTool = define[KillShellArgs](toolRow{
@@ -269,8 +273,16 @@ var killShellTool = define[KillShellArgs](toolRow{
 			return nil, err
 		}
 	}
-	return s.shellEnds(ctx, c, sh, status, value(a.Partial))
+	return told(s.shellEnds(ctx, c, sh, status, value(a.Partial)))
 })
+
+// told is b as the answer of a tool.
+func told(b *Bash, err error) (Payload, error) {
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
 
 func runBash(ctx context.Context, s *Suite, c *engine.Call, a *BashArgs) (Payload, error) {
 	most := s.engine.ShellTime()
@@ -294,7 +306,7 @@ func runBash(ctx context.Context, s *Suite, c *engine.Call, a *BashArgs) (Payloa
 	if err := sh.Ended(ctx); err != nil {
 		return nil, cmp.Or(c.EndShell(sh), err)
 	}
-	return s.shellEnds(ctx, c, sh, "completed", value(a.Partial))
+	return told(s.shellEnds(ctx, c, sh, "completed", value(a.Partial)))
 }
 
 // shellEnds gives the output of a shell, and where it has ended makes its changes. A refusal to make them has the output, too.
@@ -324,7 +336,7 @@ func (s *Suite) shellEnds(ctx context.Context, c *engine.Call, sh *engine.Shell,
 func (s *Suite) ended(sh *engine.Shell, b *Bash) error {
 	b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
 	if err := sh.Status.Err; err != nil {
-		b.Stderr += err.Error() + "\n"
+		b.warn(err.Error())
 	}
 	return sh.Limited()
 }

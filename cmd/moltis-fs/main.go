@@ -690,6 +690,9 @@ func (v *optionValue) Set(value string) error {
 func optionError(cc *cobra.Command, err error) error {
 	path := strings.TrimPrefix(cc.CommandPath(), program+" ")
 	hint := fmt.Sprintf("see %s help %s", program, path)
+	if path == "run" {
+		hint = "write -- before the COMMAND, and options before that"
+	}
 	switch e := err.(type) {
 	case *pflag.InvalidValueError:
 		return e.Unwrap() // of optionValue.Set

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -123,21 +124,26 @@ func runProgram(ctx context.Context, in *invocation) error {
 
 // tellRun tells a person what became of a run, and gives the exit status of the program.
 func (in *invocation) tellRun(p tools.Payload) error {
+	r, no := p.(*tools.Refusal)
+	if no {
+		r = in.forOperator(r).(*tools.Refusal)
+		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
+		if b, ok := r.Fields.(*tools.Bash); ok {
+			return &withLines{e, b.Told()}
+		}
+		return e
+	}
 	b, ok := p.(*tools.Bash)
 	if !ok {
-		return in.showPayload(p, "")
+		return in.showPayload(p, "") // of a hook
 	}
 	if b.Diff != "" {
 		if err := in.write([]byte(b.Diff)); err != nil {
 			return err
 		}
 	}
-	text := b.Told()
-	if b.Kept != "" {
-		text += fmt.Sprintf("\nit is kept: %s run --resume %s asks about it, --drop %s removes it", program, b.Kept, b.Kept)
-	}
-	for line := range strings.Lines(strings.TrimPrefix(text, "\n")) {
-		fmt.Fprintf(in.err, "%s: %s\n", program, strings.TrimRight(line, "\n"))
+	for line := range strings.Lines(b.Told()) {
+		fmt.Fprintf(in.err, "%s: %s\n", program, approval.Escape(strings.TrimRight(line, "\n"), false))
 	}
 	return &exitError{status: statusOf(b)}
 }

@@ -339,6 +339,7 @@ var (
 	NoTrash      = With[error](CodeUnsupported, "no_trash") // why
 	TooManyPaths = With[CountFacts](CodeLimit, "too_many_paths")
 	RunLeaves    = With[[]Blocked](CodePathDenied, "run_leaves") // what a run changed and can't be
+	RunStale     = With[[]Blocked](CodeConflict, "run_stale")    // the same, where others changed some of it meanwhile
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
 	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -176,7 +177,11 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 		}
 	}
 	if len(r.out.Left) > 0 && !r.a.Partial && !r.a.DryRun {
-		return nil, Refuse(RunLeaves, r.out.Left[0].Path, r.out.Left)
+		cause := RunLeaves
+		if slices.ContainsFunc(r.out.Left, func(b Blocked) bool { return b.Why.Name == ChangedOutside.Name }) {
+			cause = RunStale
+		}
+		return nil, Refuse(cause, r.out.Left[0].Path, r.out.Left)
 	}
 	r.p.Op.Label = r.label()
 	return r.d.plan(r.p)
