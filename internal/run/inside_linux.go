@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,6 +83,7 @@ type stepError struct {
 }
 
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
 
 // step gives the error for a step, nil if err is.
 func step(name, path string, err error) error {
@@ -100,6 +102,7 @@ const (
 )
 
 func help() {
+	deafen()
 	_ = unix.CloseRange(controlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // what our caller left open, too
 	var o order
 	if err := gob.NewDecoder(os.NewFile(orderFD, "order")).Decode(&o); err != nil {
@@ -123,6 +126,17 @@ func help() {
 	}
 	tell(r, -1)
 	os.Exit(exitFailed)
+}
+
+// deafen takes Go's handlers of signals away, but for those that its runtime sends itself. Process 1 gets no signal from inside that it
+// does not handle.
+func deafen() {
+	var dflt [4]uint64 // the kernel's struct sigaction with SIG_DFL
+	for s := uintptr(1); s <= 64; s++ {
+		if s != uintptr(unix.SIGURG) && (s < 32 || s > 34) {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(&dflt)), 0, 8, 0, 0)
+		}
+	}
 }
 
 // exitFailed is the helper's own status if it failed.
@@ -268,12 +282,13 @@ func furnishPlace(o *order) error {
 	for _, at := range []string{"/tmp", "/var/tmp"} {
 		add(&covers, run, "tmp", at, noDevices, 0)
 	}
-	var door []*part
-	add(&door, run, "door", doorPath, readOnly, 0) // few have one
 	if err != nil {
 		return err
 	}
-	overlay, err := overlay(o, root, run)
+	layers, err := overlay(o, root, run)
+	for begun := time.Now(); errors.Is(err, unix.EBUSY) && time.Since(begun) < 5*time.Second; layers, err = overlay(o, root, run) {
+		time.Sleep(time.Millisecond) // an earlier program's is on its way out
+	}
 	if err != nil {
 		return err
 	}
@@ -303,8 +318,8 @@ func furnishPlace(o *order) error {
 			}
 		}
 	}
-	before = append(before, &part{o.Root, overlay})
-	for _, p := range slices.Concat(before, after, door) {
+	before = append(before, &part{o.Root, layers})
+	for _, p := range slices.Concat(before, after) {
 		if err := os.MkdirAll(p.at, 0o755); err != nil && !slices.Contains(after, p) { // it lies in what was covered
 			return step("making a mount point", p.at, err)
 		}
@@ -322,8 +337,8 @@ func furnishPlace(o *order) error {
 	return nil
 }
 
-// doorPath is where the program finds Door. It also says that this is inside of a run.
-const doorPath = "/dev/moltis-fs-run"
+// marker is a directory that there is inside of a run only.
+const marker = "/dev/moltis-fs-run"
 
 // isReal says whether there is a directory, and not by a link.
 func isReal(path string) bool {
@@ -438,7 +453,7 @@ func makeDev(devices []*part) error {
 			return err
 		}
 	}
-	for _, d := range []string{"/dev/pts", "/dev/shm", doorPath} {
+	for _, d := range []string{"/dev/pts", "/dev/shm", marker} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return step("making /dev", d, err)
 		}
@@ -567,7 +582,7 @@ func count(most int) {
 			tell(report{Status: &ended{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
 			os.Exit(0)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -46,7 +46,7 @@ func checked(o Options) (_ Options, own bool, err error) {
 	if architectures[runtime.GOARCH] == 0 {
 		return refuse(System, "", "there is no filter of system calls for "+runtime.GOARCH, "run it on amd64 or arm64")
 	}
-	if _, err := os.Lstat(doorPath); err == nil {
+	if _, err := os.Lstat(marker); err == nil {
 		return refuse(Nested, "", "this is inside of a run already", "run the program itself: it is in the overlay of that run")
 	}
 	for _, p := range slices.Concat([]string{o.Root, o.Data}, o.Write, o.Conceal) {
@@ -128,7 +128,7 @@ func mountsBelow(root string) ([]string, error) {
 	slices.Sort(all)
 	var outer []string
 	for _, m := range all {
-		if !slices.ContainsFunc(outer, func(o string) bool { return within(m, o) }) {
+		if !under(m, outer) {
 			outer = append(outer, m)
 		}
 	}
@@ -159,8 +159,7 @@ type Process struct {
 	reports chan report
 	paused  chan struct{}
 	over    chan struct{} // closed when the helper has ended
-	end     sync.Once
-	limit   Limit // which ended it; read when over
+	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
 	stdin   *os.File // ours, of the program's input; nil where it is none of ours
 	status  Status
@@ -205,8 +204,13 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 		}
 	}
 	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
-		Args: p.Args, Env: slices.DeleteFunc(slices.Clone(p.Env), dangles), Dir: p.Dir, Terminal: p.Terminal}
+		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
 	o.Note = nil
+	for _, name := range r.Hidden {
+		if under(name, mounts) { // the overlay does not have it
+			o.Conceal = append(slices.Clip(o.Conceal), filepath.Join(r.Root, name))
+		}
+	}
 	if o.Dir == "" {
 		o.Dir = r.Root
 	}
@@ -227,17 +231,6 @@ func fresh(dir string) error {
 	return errors.Join(err, unix.Chmod(dir, 0o1777))
 }
 
-// dangles says whether a variable names something that the program does not find: sockets below /run, another /tmp.
-func dangles(v string) bool {
-	name, _, _ := strings.Cut(v, "=")
-	switch name {
-	case "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY",
-		"TMPDIR", "TMP", "TEMP", "NOTIFY_SOCKET", "TMUX", "STY":
-		return true
-	}
-	return false
-}
-
 // launch starts the helper, gives it the order, and waits until it has started the program.
 func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -246,7 +239,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close() //nolint:errcheck // the helper has it
-	q := &Process{r: r, control: controlled(pair[0]), reports: make(chan report, 4), paused: make(chan struct{}, 1), over: make(chan struct{})}
+	q := &Process{r: r, control: controlled(pair[0]), reports: make(chan report, 4), paused: make(chan struct{}, 1), over: make(chan struct{}), why: make(chan Limit, 1)}
 	written, err := written(o)
 	if err != nil {
 		return nil, errors.Join(failed("writing the order", err), q.control.Close())
@@ -287,7 +280,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
 	first, ok := <-q.reports
-	if ok && first.Started {
+	if ok && first.Started || !ok && len(q.why) > 0 {
 		go q.wait(ctx, o.Limits)
 		return q, nil
 	}
@@ -425,8 +418,10 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 	case ok && !last.Started:
 		q.err = explain(&stepError{last.Step, last.Path, last.Said, last.Errno}, order{})
 	default: // it was killed, and the program with it
-		q.end.Do(func() {})
-		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: q.limit}
+		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL}
+		if len(q.why) > 0 {
+			q.status.Limit = <-q.why
+		}
 	}
 	if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit && q.err == nil {
 		q.err = failed("copying the program's output", err)
@@ -435,7 +430,7 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 
 // watchDisk looks now and then at how much is in the run, and ends the program if it is more than most.
 func (q *Process) watchDisk(most int64, done chan struct{}) {
-	for wait := 200 * time.Millisecond; ; {
+	for wait := 300 * time.Millisecond; ; {
 		select {
 		case <-done:
 			return
@@ -451,13 +446,16 @@ func (q *Process) watchDisk(most int64, done chan struct{}) {
 			q.stop(LimitDisk)
 			return
 		}
-		wait = max(200*time.Millisecond, 10*time.Since(begun))
+		wait = max(300*time.Millisecond, 20*time.Since(begun))
 	}
 }
 
 // stop ends the program for a limit, or for none.
 func (q *Process) stop(l Limit) {
-	q.end.Do(func() { q.limit = l })
+	select {
+	case q.why <- l:
+	default: // for another reason first
+	}
 	_ = q.cmd.Process.Kill() // it may have ended
 }
 
@@ -531,27 +529,15 @@ func (q *Process) send(command, more byte) error {
 
 // connect connects the helper's standard files, which the program inherits, or those of its terminal.
 func (q *Process) connect(p Program) error {
-	left := &counted{q: q, left: q.r.Limits.Output}
-	count := func(w io.Writer) io.Writer {
-		if _, file := w.(*os.File); w == nil || file && !p.Terminal || left.left == 0 {
-			return w
-		}
-		return &countedWriter{left, w}
+	in, file := p.Stdin.(*os.File)
+	if p.Terminal && p.Stdin != nil && !file {
+		return &Error{Reason: Failed, Why: "the input of a terminal is no file"}
 	}
 	if p.Terminal {
-		in, file := p.Stdin.(*os.File)
-		if p.Stdin != nil && !file {
-			return &Error{Reason: Failed, Why: "the input of a terminal is no file"}
-		}
-		q.screen = newScreen(in, count(p.Stdout))
+		q.screen = newScreen(in, p.Stdout)
 		return nil
 	}
-	q.cmd.Stdout = count(p.Stdout)
-	q.cmd.Stderr = q.cmd.Stdout
-	if !same(p.Stdout, p.Stderr) {
-		q.cmd.Stderr = count(p.Stderr)
-	}
-	in, file := p.Stdin.(*os.File)
+	q.cmd.Stdout, q.cmd.Stderr = p.Stdout, p.Stderr
 	if file {
 		q.cmd.Stdin = in
 	}
@@ -568,32 +554,4 @@ func (q *Process) connect(p Program) error {
 		_ = w.Close()
 	}()
 	return nil
-}
-
-// same says whether two writers are one.
-func same(a, b io.Writer) bool {
-	defer func() { _ = recover() }() // they can't be compared
-	return a == b
-}
-
-// counted is what may still be written by a program.
-type counted struct {
-	q    *Process
-	mu   sync.Mutex
-	left int64
-}
-
-type countedWriter struct {
-	*counted
-	to io.Writer
-}
-
-func (c *countedWriter) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left -= int64(len(b)); c.left < 0 {
-		c.q.stop(LimitOutput)
-		return len(b), nil
-	}
-	return c.to.Write(b)
 }

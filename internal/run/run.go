@@ -29,7 +29,6 @@ type Options struct {
 // Limits end a program with all that it has started; 0 is no limit.
 type Limits struct {
 	Time      time.Duration
-	Output    int64 // bytes on standard output and error together; not where they are files
 	Disk      int64 // bytes of the upper layer and of /tmp, which are looked at now and then; and of each file
 	Processes int   // which are counted now and then
 }
@@ -39,10 +38,8 @@ type Limit string
 
 // The limits.
 const (
-	LimitTime   Limit = "time"
-	LimitOutput Limit = "output"
-	LimitDisk   Limit = "disk"
-
+	LimitTime      Limit = "time"
+	LimitDisk      Limit = "disk"
 	LimitProcesses Limit = "processes"
 )
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +54,7 @@ func asSomebody(t *testing.T, cmd *exec.Cmd) {
 	must(t, os.Mkdir(tmp, 0o755))
 	must(t, os.Chown(tmp, somebody, somebody))
 	cmd.Path, cmd.Args[0] = program, program
-	cmd.Args = append(cmd.Args, "-test.v", "-test.count=1")
+	cmd.Args = append(cmd.Args, "-test.v", "-test.count=1", "-deaths="+strconv.Itoa(*deaths))
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), "RUN_TEST_DIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
@@ -65,6 +66,8 @@ func asSomebody(t *testing.T, cmd *exec.Cmd) {
 		t.Skipf("%s", out)
 	case !bytes.Contains(out, []byte("--- PASS")):
 		t.Errorf("nothing was tested: %s", out)
+	default:
+		t.Logf("%s", out)
 	}
 }
 
@@ -125,9 +128,6 @@ func made(t testing.TB, o Options) *Run {
 	t.Cleanup(func() {
 		if err := r.Drop(); err != nil && !errors.Is(err, os.ErrClosed) {
 			t.Error(err)
-		}
-		if left, _ := os.ReadDir(filepath.Join(o.Data, "runs")); len(left) > 0 {
-			t.Log("left behind:", left) // of another run of the test, or it has failed
 		}
 	})
 	return r
@@ -238,9 +238,9 @@ func attempts() []attempt {
 		{"remove", func() error { return os.Remove(w + "/b") }},
 		{"cache", write(o + "/cache/new")},
 		{"read outside", read(o + "/o")},
-		{"temporary", write("/tmp/t")},
-		{"run", write("/run/t")},
-		{"shm", write("/dev/shm/t")},
+		{"temporary", write("/tmp/" + os.Getenv("ABSTRACT"))},
+		{"run", write("/run/" + os.Getenv("ABSTRACT"))},
+		{"shm", write("/dev/shm/" + os.Getenv("ABSTRACT"))},
 		{"null", write("/dev/null")},
 		{"random", read2("/dev/urandom")},
 		{"itself", read("/proc/self/status")},
@@ -264,13 +264,13 @@ func attempts() []attempt {
 		{"write outside", write(o + "/x")},
 		{"append outside", write(o + "/o")},
 		{"remove outside", func() error { return os.Remove(o + "/gone") }},
-		{"move outside", func() error { return os.Rename(o+"/o", o+"/o2") }},
-		{"move in", func() error { return os.Rename(o+"/o", w+"/o") }},
 		{"link in", func() error { return os.Link(o+"/o", w+"/o3") }},
 		{"chmod outside", func() error { return os.Chmod(o+"/o", 0o600) }},
 		{"chown outside", func() error { return os.Chown(o+"/o", os.Getuid(), os.Getgid()) }},
 		{"touch outside", func() error { return unix.UtimesNanoAt(unix.AT_FDCWD, o+"/o", []unix.Timespec{{}, {}}, 0) }},
 		{"attribute outside", func() error { return unix.Setxattr(o+"/o", "user.x", []byte("x"), 0) }},
+		{"move in", func() error { return os.Rename(o+"/o", w+"/o") }},
+		{"move outside", func() error { return os.Rename(o+"/keys", o+"/keys2") }},
 		{"outside by a symbolic link", func() error {
 			if err := os.Symlink(o+"/x2", w+"/s"); err != nil {
 				return err
@@ -395,7 +395,10 @@ func attempts() []attempt {
 		{"type with more bits", func() error { return tiocsti(unix.TIOCSTI | 1<<32) }},
 		{"console", func() error { return tiocsti(unix.TIOCLINUX) }},
 		{"keys", func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); return err }},
-		{"add a key", func() error { _, err := unix.AddKey("user", "x", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING); return err }},
+		{"add a key", func() error {
+			_, err := unix.AddKey("user", "x", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
+			return err
+		}},
 		{"ring", call(unix.SYS_IO_URING_SETUP, 1, 0)},
 		{"bpf", call(unix.SYS_BPF, 0, 0, 0)},
 		{"page faults", call(unix.SYS_USERFAULTFD, 0)},
@@ -505,6 +508,9 @@ func TestHeld(t *testing.T) {
 		o.Conceal = []string{out + "/key", out + "/keys", out + "/missing"}
 		o.Write = []string{out + "/cache", out + "/nocache"}
 		const may = "read, append, new, remove, cache, read outside, temporary, run, shm, null, random, itself, thread's name, shell"
+		args := []string{self, "-test.run=^TestInside$"}
+		env := []string{"INSIDE=" + cmp.Or(os.Getenv("SAY"), "1"), "W=" + o.Root, "O=" + out, "D=" + o.Data,
+			"OUTSIDE=" + fmt.Sprint(os.Getpid()), "ABSTRACT=" + abstract, "TCP=" + tcp.Addr().String()}
 		for _, c := range []struct {
 			network bool
 			want    string
@@ -512,8 +518,7 @@ func TestHeld(t *testing.T) {
 			o := o
 			o.Network = c.network
 			r := made(t, o)
-			got, s := program(t, r, Program{Args: []string{self, "-test.run=^TestInside$"}, Env: []string{"INSIDE=" + cmp.Or(os.Getenv("SAY"), "1"), "W=" + o.Root, "O=" + out, "D=" + o.Data,
-				"OUTSIDE=" + fmt.Sprint(os.Getpid()), "ABSTRACT=" + abstract, "TCP=" + tcp.Addr().String()}})
+			got, s := program(t, r, Program{Args: args, Env: env})
 			if _, list, _ := strings.Cut(got, "it could: "); s.Code != 0 || !strings.HasPrefix(list, c.want+".\n") {
 				t.Errorf("network %t: status %v\n%s\nwant: %s", c.network, s, got, c.want)
 			}
@@ -530,6 +535,21 @@ func TestHeld(t *testing.T) {
 		}
 		if _, err := os.Lstat(out + "/cache/new"); err != nil {
 			t.Error("the cache was not written:", err)
+		}
+		if os.Getuid() != 0 { // the control: root would change the machine
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), env...)
+			b, err := cmd.CombinedOutput()
+			for _, name := range []string{"hidden", "hidden below", "hidden by a link", "hidden directory", "below a hidden directory", "link from a hidden directory",
+				"concealed", "concealed directory", "below a concealed directory", "write concealed", "data", "data by its name", "write outside", "append outside",
+				"remove outside", "link in", "chmod outside", "touch outside", "move in", "move outside", "outside by a symbolic link", "whiteout",
+				"see a process outside", "descriptors of the caller", "type into a terminal", "socket file outside", "socket file in the root", "abstract socket",
+				"loopback", "move the root", "privileges"} {
+				if !strings.Contains(string(b), ", "+name+",") && !strings.Contains(string(b), ", "+name+".") {
+					t.Errorf("without a run it could not: %s; %v", name, err)
+				}
+			}
+			_, _ = os.Remove("/tmp/"+abstract), os.Remove("/dev/shm/"+abstract)
 		}
 	})
 }

@@ -34,9 +34,6 @@ func List(string) ([]Info, error) { return nil, nil }
 // ID is empty.
 func (*Run) ID() string { return "" }
 
-// Door is no directory.
-func (*Run) Door() (string, error) { return "", errSystem }
-
 // Info is empty.
 func (*Run) Info() Info { return Info{} }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,7 +94,9 @@ func Open(data, id string) (*Run, error) {
 	if err := r.load(); err != nil {
 		return r, nil // its options are empty, and it can be dropped
 	}
-	r.Data = data
+	if r.Data = data; r.Info().Torn {
+		r.Stamp = time.Time{} // nothing is sure
+	}
 	return r, nil
 }
 
@@ -218,6 +221,9 @@ func (r *Run) furnish() error {
 		return failed("opening the upper layer", err)
 	}
 	defer unix.Close(upper) //nolint:errcheck // as above
+	if r.Mounts, err = mountsBelow(r.Root); err != nil {
+		return err
+	}
 	if err := r.lay(root, upper); err != nil {
 		return err
 	}
@@ -234,19 +240,20 @@ func (r *Run) lay(root, upper int) error {
 	if err != nil {
 		return err
 	}
+	slices.Sort(names) // a directory comes before what is in it
+	laid := map[string]bool{}
 	for _, name := range names {
-		if slices.ContainsFunc(r.Mounts, func(m string) bool { return within(name, m) }) {
-			r.Conceal = append(r.Conceal, filepath.Join(r.Root, name)) // the overlay does not have it
+		gone := under(name, r.Mounts)
+		for up := name; up != "." && !gone; up = filepath.Dir(up) {
+			gone = laid[up]
+		}
+		if gone {
 			continue
 		}
-		if slices.ContainsFunc(r.Laid, func(l string) bool { return within(name, l) }) {
-			continue
-		}
-		laid, err := whiteout(root, upper, name)
-		if err != nil {
+		if laid[name], err = whiteout(root, upper, name); err != nil {
 			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
 		}
-		if laid {
+		if laid[name] {
 			r.Laid = append(r.Laid, name)
 		}
 	}
@@ -342,17 +349,17 @@ func withLinks(root int, names []string) ([]string, error) {
 	if len(linked) == 0 {
 		return names, nil
 	}
-	names = slices.Clone(names)
+	hidden := map[string]bool{}
+	for _, name := range names {
+		hidden[name] = true
+	}
 	err := walk(root, ".", func(name string, st *unix.Stat_t) bool {
-		if slices.ContainsFunc(names, func(n string) bool { return within(name, n) }) {
-			return false
-		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && linked[file{st.Dev, st.Ino}] {
-			names = append(names, name)
+			hidden[name] = true
 		}
-		return true
+		return !hidden[name]
 	})
-	return names, err
+	return slices.Collect(maps.Keys(hidden)), err
 }
 
 // walk calls f with all that is below the directory name of root, at any depth, and with its names relative to root. It goes into a
@@ -440,16 +447,6 @@ func stamp(root int) (time.Time, error) {
 // ID is the name of the run, for Open.
 func (r *Run) ID() string { return r.id }
 
-// Door makes a directory that the next program has as /dev/moltis-fs-run, and can't write to. A socket in it leads from the program to
-// this process.
-func (r *Run) Door() (string, error) {
-	err := os.Mkdir(r.file("door"), 0o700)
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return "", failed("making a directory", err)
-	}
-	return r.file("door"), nil
-}
-
 // Info gives what List does.
 func (r *Run) Info() Info {
 	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != boot(), Note: r.Note}
@@ -478,6 +475,9 @@ func (r *Run) Restamp() error {
 // Close ends the program, and keeps the run for another process to open.
 func (r *Run) Close() error {
 	r.stop()
+	if r.lock == nil {
+		return nil
+	}
 	var err error
 	if r.process != nil {
 		if err = syncfs(r.file(UpperName)); err == nil {
@@ -485,7 +485,9 @@ func (r *Run) Close() error {
 			err = r.save()
 		}
 	}
-	return errors.Join(err, r.lock.Close())
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
 }
 
 // syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
@@ -506,9 +508,12 @@ func boot() string {
 	return strings.TrimSpace(string(b))
 }
 
-// Drop ends the program and removes all of the run.
+// Drop ends the program and removes all of the run. A second time it does nothing.
 func (r *Run) Drop() error {
 	r.stop()
+	if r.lock == nil {
+		return nil
+	}
 	err := os.Remove(r.file("record")) // from here on it is swept, if not dropped
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
@@ -517,12 +522,16 @@ func (r *Run) Drop() error {
 		err = clear(r.dir, "lock")
 	}
 	if err == nil {
-		err = errors.Join(os.Remove(r.file("lock")), os.Remove(r.dir))
+		err = os.Remove(r.file("lock"))
 	}
 	if err != nil {
 		err = failed("removing a run", err)
+	} else {
+		_ = os.Remove(r.dir) // else another process sweeps it just now
 	}
-	return errors.Join(err, r.lock.Close())
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
 }
 
 // clear removes all that is in a directory but the name keep, at any depth and whatever the modes. Of a directory that is not empty the
@@ -604,6 +613,11 @@ func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // within says whether the path name is dir or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// under says whether the path name is within one of dirs.
+func under(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
 }
 
 // failed is the error for what the system says.
