@@ -34,6 +34,7 @@ type RunArgs struct {
 	Partial     bool // what can't be changed stays as it is; otherwise nothing is changed then
 	KeepIgnored bool // what git ignores is stored, too
 	DryRun      bool
+	Live        bool // the run goes on: nothing is taken out of the upper layer
 }
 
 // Ran is what came of a run.
@@ -243,6 +244,8 @@ func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (w
 	switch {
 	case c.Why != "":
 		return false, &blockedError{reasons[c.Why]}
+	case r.a.Live && c.Lower != "":
+		return false, &blockedError{RenamedLive}
 	case c.Doubt == run.Changed:
 		return false, &blockedError{ChangedOutside}
 	case guardfs.ReservedPath(name):
@@ -394,7 +397,7 @@ var errApart = errors.New("the upper layer is on another mount")
 // bring plans that what the upper layer has for c, with in, gets its name by one rename.
 func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, name string, count RunCount) error {
 	at := path.Join(r.a.Upper.Dir, c.From)
-	if c.From == "" || !inTrash(at) {
+	if c.From == "" || !inTrash(at) || r.a.Live {
 		return errApart
 	}
 	slot, err := r.c.trash.EntryLink(at)

@@ -282,8 +282,9 @@ type Shell struct {
 	Reset   string // where it should have begun and could not, since that is outside of the workspace or gone
 
 	out, err output
-	kept     bool      // they have what the program writes
-	all      hash.Hash // of both, in the order in which they came
+	kept     bool                 // they have what the program writes
+	put      map[uint64]time.Time // see run.Upper.Put
+	all      hash.Hash            // of both, in the order in which they came
 	process  *run.Process
 	ended    chan struct{} // is closed when Status is there
 	failed   error
@@ -509,13 +510,33 @@ func (s *Shell) Limited() error {
 	return Refuse(RunEnded, "", RunLimit{s.Status.Limit, most})
 }
 
-// Apply makes of the workspace what the program has left there, as one change of the call.
+// Apply makes of the workspace what the program has left there until now, as one change of the call. One that has not ended stands still meanwhile,
+// and goes on over a workspace that has its changes.
 func (s *Shell) Apply(ctx context.Context, c *Call, partial, dry bool) (*Ran, error) {
 	a := RunArgs{Upper: s.Run.Upper(), Command: s.Line, Exit: s.Status.Code, Partial: partial, DryRun: dry, KeepIgnored: c.programs.KeepIgnored}
 	if s.kept {
 		a.Output = s.hashed()
 	}
-	return c.ApplyRun(ctx, a)
+	a.Upper.Put, a.Live = s.put, s.Runs()
+	ran, err := c.ApplyRun(ctx, a)
+	if err != nil || !a.Live || dry {
+		return ran, err
+	}
+	var made []string
+	for _, ch := range ran.Changes {
+		o, _, err := c.free.Lstat(ch.Path)
+		if err != nil {
+			continue // it is gone
+		}
+		if s.put == nil {
+			s.put = map[uint64]time.Time{}
+		}
+		s.put[o.Info.ID.Ino] = o.Info.ChangeTime
+		if ch.After == guardfs.KindDir && ch.Before != guardfs.KindDir {
+			made = append(made, strings.TrimPrefix(ch.Path, a.Upper.Root+"/"))
+		}
+	}
+	return ran, s.Run.Seal(made)
 }
 
 // Kill ends the program of the shell, and waits until it has ended.

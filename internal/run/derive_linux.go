@@ -372,7 +372,9 @@ func (w *deriving) inside(dir string, c *Change) error {
 }
 
 // since says that something happened to what is there after the run had begun.
-func (w *deriving) since(s *State) bool { return s.Exists && !s.ChangeTime.Before(w.u.Stamp) }
+func (w *deriving) since(s *State) bool {
+	return s.Exists && !s.ChangeTime.Before(w.u.Stamp) && !w.u.Put[s.Ino].Equal(s.ChangeTime)
+}
 
 // doubt says whether others have changed meanwhile what is there. Of a directory only another place, mode or owner counts, which moves its
 // change time and not the other one: each name in it tells for itself.
