@@ -187,8 +187,8 @@ func obey(program *atomic.Int64) {
 func stopped() bool {
 	for _, pid := range pids() {
 		b, err := os.ReadFile("/proc/" + pid + "/stat")
-		_, after, _ := strings.Cut(string(b), ") ")
-		if pid != "1" && err == nil && !strings.ContainsAny(after[:1], "TtZX") {
+		_, state, ok := strings.Cut(string(b), ") ")
+		if pid != "1" && err == nil && ok && !strings.ContainsAny(state[:1], "TtZX") {
 			return false
 		}
 	}
@@ -419,10 +419,13 @@ func loopback() {
 	}
 }
 
-// mountProc mounts the /proc of these processes. All of it that is the machine's is read-only, as the kernel asks only for user 0 there.
+// mountProc mounts the /proc of these processes. For user 0 all of it that is the machine's is read-only: the kernel asks for no more there.
 func mountProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return step(stepProc, "/proc", err)
+	}
+	if os.Geteuid() != 0 {
+		return nil
 	}
 	return children(unix.AT_FDCWD, "/proc", func(dir int, name string) error {
 		var st unix.Stat_t

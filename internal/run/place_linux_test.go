@@ -58,6 +58,7 @@ func TestPrograms(t *testing.T) {
 			{[]string{"sh", "-c", "(sleep 100; echo late >> a) & setsid sh -c 'sleep 100' & echo now"}, "", Status{}, "now\n"},
 			{[]string{"sh", "-c", "cat; tty; ps 2>/dev/null | wc -l >/dev/null"}, "", Status{}, "in\nnot a tty\n"},
 			{[]string{"sh", "-c", "exec >&- 2>&-; exit 3"}, "", Status{Code: 3}, ""},
+			{[]string{"ls", "/proc/self/fd"}, "", Status{}, "0\n1\n2\n3\n"},
 			{[]string{"printf", "%s", "\xff\xfe"}, "", Status{}, "\xff\xfe"},
 		} {
 			var b bytes.Buffer

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -430,9 +431,9 @@ func attempts() []attempt {
 	}
 }
 
-func tiocsti(number uintptr) error {
+func tiocsti(number uint64) error {
 	b := byte('x')
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, 0, number, uintptr(unsafe.Pointer(&b))); e != 0 && e != unix.ENOTTY {
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, 0, uintptr(number), uintptr(unsafe.Pointer(&b))); e != 0 && e != unix.ENOTTY {
 		return e
 	}
 	return nil
@@ -507,7 +508,10 @@ func TestHeld(t *testing.T) {
 		o.Hidden = []string{".env", "sub/.env", "secrets", "not/there"}
 		o.Conceal = []string{out + "/key", out + "/keys", out + "/missing"}
 		o.Write = []string{out + "/cache", out + "/nocache"}
-		const may = "read, append, new, remove, cache, read outside, temporary, run, shm, null, random, itself, thread's name, shell"
+		may := "read, append, new, remove, cache, read outside, temporary, run, shm, null, random, itself, thread's name, shell"
+		if info, _ := debug.ReadBuildInfo(); info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) {
+			may += ", privileges of process 1" // see renounce
+		}
 		args := []string{self, "-test.run=^TestInside$"}
 		env := []string{"INSIDE=" + cmp.Or(os.Getenv("SAY"), "1"), "W=" + o.Root, "O=" + out, "D=" + o.Data,
 			"OUTSIDE=" + fmt.Sprint(os.Getpid()), "ABSTRACT=" + abstract, "TCP=" + tcp.Addr().String()}
