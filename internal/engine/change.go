@@ -869,6 +869,9 @@ func (s *apply) stageRename(i int) error {
 		}
 		m.place, m.hold = mv.slot, mv.place // which may have to be made
 		tr.Path, tr.To = mv.Entry.Parked, mv.Path
+		if mv.info.Kind == guardfs.KindDir {
+			tr.Names = HashOf([]byte(mv.in.names))
+		}
 	} else {
 		if err := s.c.readySlot(mv); err != nil {
 			return err

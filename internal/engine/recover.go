@@ -40,6 +40,7 @@ type record struct {
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
 
+	Names   string            `json:",omitempty"` // a digest of what is in a directory that comes as a whole
 	Was, Is *guardfs.Metadata `json:",omitempty"` // of a directory that gets another mode, owner or attributes
 
 	was, is []byte // of a file that was written in place by this process; nil where it was not
@@ -667,14 +668,18 @@ func (p *rollback) open(i int) (_ *names, err error) {
 	return out, err
 }
 
+// treeOf is the tree that a canonical path is in: that of the agent, or our own.
+func (c *Call) treeOf(name string) *guardfs.FS {
+	if inTrash(name) {
+		return c.trash
+	}
+	return c.fs
+}
+
 // placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
 // the way to it leads elsewhere by now.
 func (c *Call) placeOf(name string) (*guardfs.Entry, error) {
-	tree := c.fs
-	if inTrash(name) {
-		tree = c.trash
-	}
-	place, err := tree.EntryLink(name)
+	place, err := c.treeOf(name).EntryLink(name)
 	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
 		syscall.ENOTDIR) {
 		return nil, nil
@@ -874,6 +879,12 @@ func (s *record) twice(at *names, other *guardfs.Entry) bool {
 		guardfs.NameKey(s.Path) != guardfs.NameKey(s.To)
 }
 
+// used says that others have put something into a directory that came as a whole, or took something out: then it stays where they find it.
+func (p *rollback) used(ctx context.Context, s *record) bool {
+	in, err := p.c.walkForDelete(ctx, s.To, true, nil)
+	return err != nil || HashOf([]byte(in.names)) != s.Names
+}
+
 // undoRename takes a step back that gave something another name. more: look again.
 func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
@@ -888,6 +899,8 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 		return false, false, errDirGone
 	case s.twice(at, from):
 		return true, false, at.place.DropLink(from)
+	case idAt(at.place) == "" && from == at.to && s.Names != "" && p.used(ctx, s):
+		return false, true, nil
 	case idAt(at.place) == "":
 		return true, false, put(ctx, at.place, from)
 	case from == at.to: // it stays under its new name, or in the trash

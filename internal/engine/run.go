@@ -533,11 +533,7 @@ func (r *running) content(c *run.Change, t *Target, name string, ignored bool) e
 		at = r.name(c.Lower)
 	}
 	if large := !r.c.storable(name, c.After.Size) || r.held+c.After.Size > maxLoad; (large || ignored && c.After.Size > 0) && (c.Lower != "" || inTrash(at)) {
-		look := r.c.fs
-		if c.Lower == "" {
-			look = r.c.trash
-		}
-		o, _, err := look.Lstat(at)
+		o, _, err := r.c.treeOf(at).Lstat(at)
 		t.After.From = &From{path: at, info: o.Info, size: c.After.Size}
 		return err
 	}

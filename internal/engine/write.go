@@ -410,7 +410,7 @@ func (d *Planner) hash(t *Target) (err error) {
 
 // openSame opens a file for reading, if it is that one.
 func (c *Call) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
-	h, err := c.fs.Resolve(name, guardfs.Read)
+	h, err := c.treeOf(name).Resolve(name, guardfs.Read)
 	if err != nil {
 		return nil, err
 	}
