@@ -95,7 +95,7 @@ func (b *Bash) Text() string {
 // Told is what Text says beside the output of a program: what it has changed, and hints.
 func (b *Bash) Told() string {
 	var l lines
-	l.add(b.CwdReset != "", "began in the workspace: %s is not there\n", quote(b.CwdReset))
+	l.add(b.CwdReset != "", "it began in the workspace, since %s is not in it\n", quote(b.CwdReset))
 	if b.Changes != nil {
 		l.WriteString(b.Changes.text())
 	}

@@ -61,7 +61,7 @@ var attempts = []struct{ name, command string }{
 	{"token in the home", `cat $HOME/.config/gh/hosts.yml`},
 	{"data directory", `ls $D/audit`},
 	{"configuration", `cat $C`},
-	{"shell's start", `echo x >> $HOME/.bashrc`},
+	{"start of shells", `echo x >> $HOME/.bashrc`},
 	{"core pattern", `echo x > /proc/sys/kernel/core_pattern`},
 	{"unmount", `umount $W`},
 	{"mount", `mount -t tmpfs none /mnt`},
@@ -131,7 +131,7 @@ var oracles = []struct {
 	{"sed", "sed", `i=0; while [ $i -lt $N ]; do echo "line old $i" > f$i; i=$((i+1)); done`, `sed -i s/old/new/ f*`, false},
 	{"make", "make cc", `printf 'int f(void){return 1;}\n' > f.c; printf 'a.o: f.c\n\tcc -c -o a.o f.c\nclean:\n\trm -f a.o\n' > Makefile`, `make -s && make -s clean && make -s`, false},
 	{"rsync", "rsync", `mkdir -p from/d; echo a > from/a; echo b > from/d/b; ln from/a from/hard; ln -s a from/soft; mkdir to; echo gone > to/gone`, `rsync -aH --delete from/ to/`, false},
-	{"sqlite", "sqlite3", `sqlite3 db 'create table t(x); insert into t values (1)'`, `sqlite3 db 'pragma journal_mode=wal; pragma mmap_size=100000; insert into t select x+1 from t; select count(*) from t'`, false},
+	{"sqlite", "sqlite3", `sqlite3 db 'create table t(x); insert into t values (1)'`, `sqlite3 db 'pragma journal_mode=wal; pragma mmap_size=100000; insert into t select x+1 from t; select count(*) from t'; sqlite3 db .dump > dump`, false},
 	{"ed", "ed", `printf 'one\ntwo\n' > f`, `printf 'g/one/s//ONE/\nw\nq\n' | ed -s f`, false},
 	{"vim", "vim", `printf 'one\ntwo\n' > f`, `vim -es -u NONE -c '%s/one/ONE/' -c wq f`, false},
 	{"tar", "tar", `mkdir -p s/shut/in; echo x > s/shut/in/f; ln s/shut/in/f s/hard; ln -s shut s/soft; chmod 0500 s/shut; tar cf t.tar s; chmod 0700 s/shut; rm -r s`, `tar xpf t.tar`, false},
@@ -140,9 +140,9 @@ var oracles = []struct {
 	{"npm", "npm", `mkdir -p pkg/lib && printf '{"name":"pkg","version":"1.0.0","bin":{"pkg":"lib/i.js"}}' > pkg/package.json && printf '#!/usr/bin/env node\n' > pkg/lib/i.js && (cd pkg && npm pack --silent >/dev/null) && mv pkg/pkg-1.0.0.tgz . && rm -r pkg && printf '{"name":"x","version":"1.0.0"}' > package.json && echo node_modules > .gitignore`,
 		`npm install --offline --no-audit --no-fund --silent ./pkg-1.0.0.tgz`, false},
 	{"go generate", "go", `printf 'module x\n\ngo 1.21\n' > go.mod; printf 'package x\n\n//go:generate sh -c "echo package x > gen.go; gofmt -w gen.go"\n' > x.go`, `GOFLAGS= GOCACHE=/tmp/gocache GOTOOLCHAIN=local go generate ./...`, false},
-	{"directories", "mv cp", `mkdir -p a/b/c; echo x > a/b/c/f; ln a/b/c/f a/b/g; mkdir -m 0500 shut`, `mv a/b z; cp -a z y; rm -r a; rmdir shut; mkdir -m 0700 shut; ln -s z a; chmod 0640 z/g`, true},
+	{"directories", "mv cp", `mkdir -p a/b/c; echo x > a/b/c/f; echo y > a/b/g; echo l > l; ln l m; mkdir -m 0500 shut`, `mv a/b z; cp -a z y; rm -r a; rmdir shut; mkdir -m 0700 shut; ln -s z a; chmod 0640 z/g; echo l >> l`, true},
 	{"rename by rename(2)", "python3", `mkdir -p a/b; echo x > a/b/f`, `python3 -c 'import os; os.rename("a", "z"); open("z/b/f", "a").write("y"); os.rename("z/b", "b")'`, true},
-	{"odd", "touch", `mkdir d; echo x > d/f`, `rm -r d; echo file > d; touch "$(printf 'new\nline')" 'a b' -- -x; mkdir -p e/f; chmod 0000 e/f; rm -f nothing`, false},
+	{"odd", "touch", `mkdir d; echo x > d/f`, `rm -r d; echo file > d; touch "$(printf 'new\nline')" 'a b' -- -x; mkdir -p e/f; chmod 0500 e/f; rm -f nothing`, false},
 }
 
 // Programs leave in a run what they leave without, and an undo takes it back: content, kind, mode, links.
@@ -297,7 +297,8 @@ func TestRunOnATerminal(t *testing.T) {
 		{"sleep 1000\n", "sleep 1000"},
 		{"\x03", "> "},
 		{"echo two >> a; mkdir d; echo x > d/f; echo y > d/g\n", "> "},
-		{program + " run commit\n", "[y/N"},
+		{"printf '\\000%s' $" + markVariable + " > /dev/tty\n", "[y/N"}, // as run commit does: the program is in /tmp, which is another one there
+
 		{"y\n", "changed 4 paths"},
 		{"rm d/f; echo three >> a; echo left\n", "left\r\n"},
 		{"exit 5\n", "[y/N"},

@@ -359,7 +359,11 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 	var count RunCount
 	for i := range in {
 		s := &in[i].After
-		clean = clean && in[i].Why == "" && in[i].Lower == "" && (s.IsDir() || s.Links <= 1 || linked[s.Ino] == int(s.Links))
+		together := s.Links <= 1 || linked[s.Ino] == int(s.Links)
+		if s.IsDir() { // which is looked into under its new name
+			together = !r.a.Upper.User || s.Mode&0o500 == 0o500
+		}
+		clean = clean && in[i].Why == "" && in[i].Lower == "" && together
 		if !s.IsDir() {
 			count.Files, count.Bytes = count.Files+1, count.Bytes+s.Size
 		}
