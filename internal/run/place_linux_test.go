@@ -532,7 +532,7 @@ func TestDeaths(t *testing.T) {
 	if root := os.Getenv("DEATHS_TEST"); root != "" {
 		r, err := New(Options{Root: root, Data: filepath.Dir(root) + "/data", Network: true, Hidden: []string{".env"}})
 		must(t, err)
-		q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "echo half > half; echo x > a; echo begun; exec sleep 1000"}, Env: os.Environ(), Stdout: os.Stdout})
+		q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "echo half > half; echo x > a; echo begun; while echo y; do :; done > log"}, Env: os.Environ(), Stdout: os.Stdout})
 		must(t, err)
 		_, _ = q.Wait()
 		must(t, r.Drop())
@@ -581,7 +581,18 @@ func TestDeaths(t *testing.T) {
 				r, err := Open(o.Data, run.ID)
 				must(t, err)
 				_, half := os.Lstat(r.Upper().Dir + "/half")
-				got, s := shell(t, r, "cat half a; ls -A")
+				size := func() (n int64) {
+					if info, err := os.Lstat(r.Upper().Dir + "/log"); err == nil {
+						n = info.Size()
+					}
+					return n
+				}
+				for n, begun := size(), time.Now(); time.Since(begun) < 3*time.Millisecond; {
+					if size() != n {
+						t.Fatal("the program writes on")
+					}
+				}
+				got, s := shell(t, r, "rm -f log; cat half a; ls -A")
 				want := "cat: half: No such file or directory\ncontent of a\na\n"
 				if half == nil {
 					want = ""
@@ -684,4 +695,31 @@ func TestDamaged(t *testing.T) {
 	}
 	r2, err = Open(o.Data, r2.ID())
 	must(t, errors.Join(err, r2.Drop()))
+}
+
+// What was changed before the stamp has an earlier ctime, and what comes later has not.
+func TestStamp(t *testing.T) {
+	both(t, func(t *testing.T) {
+		o := options(t)
+		made(t, o)
+		for range 20 {
+			lay(t, o.Root+"/before")
+			r, err := New(o)
+			must(t, err)
+			lay(t, o.Root+"/after")
+			ctime := func(name string) time.Time {
+				var st unix.Stat_t
+				must(t, unix.Lstat(o.Root+"/"+name, &st))
+				return time.Unix(st.Ctim.Unix())
+			}
+			stamp := r.Upper().Stamp
+			if stamp.IsZero() {
+				t.Skip("SKIPPED: the file system has no clock that can be read")
+			}
+			if before, after := ctime("before"), ctime("after"); !before.Before(stamp) || after.Before(stamp) {
+				t.Errorf("%v and %v around %v", before, after, stamp)
+			}
+			must(t, r.Drop())
+		}
+	})
 }

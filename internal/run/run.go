@@ -64,14 +64,12 @@ type Status struct {
 	Err    error          // why it was not started, where Code is 126 or 127
 }
 
-// Upper is the upper layer of a run, for those who make changes of it.
+// Upper is the upper layer of a run, for those who make changes of it. A file of the lower layer that has several names becomes one of its own
+// under the name by which it is changed; the program sees the old content by the others, and so it stays.
 type Upper struct {
-	Root string // the lower layer
-	Dir  string // the upper layer
-	Work string // the kernel's; work/index has the index
-
+	Root     string    // the lower layer
+	Dir      string    // the upper layer
 	User     bool      // the kernel's marks are user.overlay.*, and trusted.overlay.* where it is not set
-	Index    bool      // hard links of the lower layer hold
 	Redirect bool      // directories of the lower layer are renamed by a mark
 	Stamp    time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
 	Laid     []string  // names relative to Root that are whited out by us

@@ -91,6 +91,9 @@ func Open(data, id string) (*Run, error) {
 	} else if err != nil {
 		return nil, gone
 	}
+	if err := r.outlive(); err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
 	if err := r.load(); err != nil {
 		return r, nil // its options are empty, and it can be dropped
 	}
@@ -171,6 +174,28 @@ func (r *Run) hold() error {
 	}
 	r.lock = f
 	return nil
+}
+
+// outlive waits until a helper that was left behind has ended: it gives the lock away before the kernel has ended its program.
+func (r *Run) outlive() error {
+	b, _ := os.ReadFile(r.file("helper"))
+	pid, began, _ := strings.Cut(string(b), " ")
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if at, state := seen(pid); at == "" || at != began || state == "Z" || state == "X" {
+			return nil
+		}
+	}
+	return &Error{Reason: InUse, Path: r.id, Why: "the program of the run " + r.id + " does not end", Do: "see process " + pid}
+}
+
+// seen gives the time at which a process began, as the kernel counts, and its state; "" if it is not there.
+func seen(pid string) (began, state string) {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	i := bytes.LastIndexByte(b, ')')
+	if fields := strings.Fields(string(b[i+1:])); err == nil && pid != "" && len(fields) > 19 {
+		return fields[19], fields[0]
+	}
+	return "", ""
 }
 
 func (r *Run) load() error {
@@ -454,8 +479,7 @@ func (r *Run) Info() Info {
 
 // Upper gives the upper layer.
 func (r *Run) Upper() Upper {
-	_, err := os.Lstat(r.file("work/index")) // the kernel makes none where it can't
-	return Upper{Root: r.Root, Dir: r.file(UpperName), Work: r.file("work"), User: r.User, Index: !r.User && err == nil, Redirect: !r.User,
+	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Redirect: !r.User,
 		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
