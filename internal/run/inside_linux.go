@@ -37,7 +37,7 @@ func init() {
 const (
 	controlFD = 3 + iota // a socket to the process that started it; when it closes all ends
 	orderFD              // the order
-	lockFD               // the run's lock, which is held for as long as there is a helper
+	lockFD               // the run's lock, which is held for as long as there is a helper; it says which one
 )
 
 // An order says to the helper what to do.
@@ -114,7 +114,7 @@ func help() {
 		os.Exit(0)
 	}
 	if err == nil {
-		err = program1(&o, &program)
+		err = runProgram(&o, &program)
 	}
 	r := report{Step: "running the helper", Said: fmt.Sprint(err)}
 	if e, ok := err.(*stepError); ok {
@@ -259,7 +259,7 @@ func furnishPlace(o *order) error {
 	}
 	self, _ := os.Readlink("/proc/self") // as the machine numbers us
 	began, _ := seen(self)
-	if err := os.WriteFile(filepath.Join(o.Run, "helper"), []byte(self+" "+began), 0o600); err != nil {
+	if _, err := unix.Pwrite(lockFD, fmt.Appendf(nil, "%s %s\n", self, began), 0); err != nil {
 		return step("writing down the helper", o.Run, err)
 	}
 	var before, after []*part // the overlay
@@ -504,8 +504,8 @@ func conceal(path string) error {
 	return p.put()
 }
 
-// program1 gives all privileges up, starts the program, and ends with it.
-func program1(o *order, program *atomic.Int64) error {
+// runProgram gives all privileges up, starts the program, and ends with it.
+func runProgram(o *order, program *atomic.Int64) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return step(stepDir, o.Dir, err.(*os.PathError).Err)
 	}

@@ -723,3 +723,28 @@ func TestStamp(t *testing.T) {
 		}
 	})
 }
+
+// A helper that dies while the reader of the output has it paused ends both.
+func TestPausedAndKilled(t *testing.T) {
+	r := made(t, options(t))
+	var q *Process
+	started, once := make(chan struct{}), sync.Once{}
+	q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "while echo x; do :; done"}, Env: os.Environ(), Stdout: writes(func(b []byte) (int, error) {
+		once.Do(func() {
+			<-started
+			_ = q.Pause()
+			_ = q.Kill()
+			_ = q.Pause()
+		})
+		return len(b), nil
+	})})
+	must(t, err)
+	close(started)
+	if s, err := q.Wait(); err != nil || s.Signal != unix.SIGKILL {
+		t.Error(s, err)
+	}
+}
+
+type writes func([]byte) (int, error)
+
+func (w writes) Write(b []byte) (int, error) { return w(b) }

@@ -16,9 +16,6 @@ type Run struct{}
 // Process is none here.
 type Process struct{}
 
-// Missing is nothing: there is nothing to hold.
-func Missing(bool) []string { return nil }
-
 // Probe gives the reason.
 func Probe(Options) error { return errSystem }
 

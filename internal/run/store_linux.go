@@ -122,13 +122,13 @@ func List(data string) ([]Info, error) {
 			continue // it is being made, or dropped
 		}
 		i := r.Info()
-		switch err := r.hold(); {
-		case err == nil:
-			i.Live = false
-			_ = r.lock.Close()
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			continue
+		f, err := os.OpenFile(r.file("lock"), os.O_RDWR, 0)
+		if err != nil {
+			continue // it is dropped just now
 		}
+		lock := unix.Flock_t{Type: unix.F_WRLCK}
+		i.Live = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+		_ = f.Close()
 		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b Info) int { return a.Began.Compare(b.Began) })
@@ -163,7 +163,7 @@ func (r *Run) hold() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		_ = f.Close()
 		return err
 	}
@@ -178,8 +178,9 @@ func (r *Run) hold() error {
 
 // outlive waits until a helper that was left behind has ended: it gives the lock away before the kernel has ended its program.
 func (r *Run) outlive() error {
-	b, _ := os.ReadFile(r.file("helper"))
-	pid, began, _ := strings.Cut(string(b), " ")
+	b, _ := os.ReadFile(r.file("lock"))
+	line, _, _ := strings.Cut(string(b), "\n")
+	pid, began, _ := strings.Cut(line, " ")
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
 		if at, state := seen(pid); at == "" || at != began || state == "Z" || state == "X" {
 			return nil
