@@ -91,7 +91,8 @@ func (d *Derived) Open(c *Change) (*os.File, error) {
 	return os.NewFile(uintptr(fd), c.From), nil
 }
 
-// Strip takes the kernel's marks off the objects of changes in the upper layer: in the workspace they would mislead the next run.
+// Strip takes the kernel's marks off the objects of changes in the upper layer, which are about to leave it, since in the workspace they would mislead
+// the next run; and gives directories that were opened up their modes back.
 func (d *Derived) Strip(changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
@@ -108,7 +109,18 @@ func (d *Derived) Strip(changes []Change) error {
 			return &fs.PathError{Op: "strip", Path: c.Path, Err: err}
 		}
 	}
-	return nil
+	leave := map[string]bool{}
+	for i := range changes {
+		leave[changes[i].From] = true
+	}
+	var err error
+	for i := len(d.opened) - 1; i >= 0; i-- { // once they have left, Close would not find them
+		if o := d.opened[i]; leave[o.path] {
+			err = errors.Join(err, unix.Fchmodat(d.up, o.path, o.mode, 0))
+			d.opened = slices.Delete(d.opened, i, i+1)
+		}
+	}
+	return err
 }
 
 func strip(by string, mode fs.FileMode) error {
@@ -363,7 +375,9 @@ func (w *deriving) inside(dir string, c *Change) error {
 }
 
 // since says that something happened to what is there after the run had begun.
-func (w *deriving) since(s *State) bool { return s.Exists && !s.ChangeTime.Before(w.u.Stamp) }
+func (w *deriving) since(s *State) bool {
+	return s.Exists && !s.ChangeTime.Before(w.u.Stamp) && !w.u.Put[s.Ino].Equal(s.ChangeTime)
+}
 
 // doubt says whether others have changed meanwhile what is there. Of a directory only another place, mode or owner counts, which moves its
 // change time and not the other one: each name in it tells for itself.

@@ -37,6 +37,9 @@ func (*Run) Info() Info { return Info{} }
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
 
+// Seal does nothing.
+func (*Run) Seal([]string) error { return errSystem }
+
 // Start starts nothing.
 func (*Run) Start(context.Context, Program) (*Process, error) { return nil, errSystem }
 

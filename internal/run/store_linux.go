@@ -484,6 +484,31 @@ func (r *Run) Upper() Upper {
 		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
+// Seal marks directories of the upper layer, named relative to the root, that the root has since the run began: the kernel does not know that,
+// so that what a program deletes in them leaves no whiteout. With the mark each is all that is there.
+func (r *Run) Seal(dirs []string) error {
+	mark := "trusted.overlay.opaque"
+	if r.User {
+		mark = "user.overlay.opaque"
+	}
+	upper, err := unix.Open(r.file(UpperName), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return failed("opening the upper layer", err)
+	}
+	defer unix.Close(upper) //nolint:errcheck // it is O_PATH
+	for _, name := range dirs {
+		fd, err := openDeep(upper, name)
+		if err != nil {
+			return failed("opening a directory of the upper layer", err)
+		}
+		err = unix.Setxattr(proc(fd), mark, []byte("y"), 0)
+		if unix.Close(fd); err != nil { //nolint:errcheck // it is O_PATH
+			return failed("marking a directory of the upper layer", err)
+		}
+	}
+	return nil
+}
+
 // Close ends the program, and keeps the run for another process to open.
 func (r *Run) Close() error {
 	r.stop()
