@@ -119,6 +119,7 @@ const (
 	KindMove      = "move"
 	KindCopy      = "copy"
 	KindMkdir     = "mkdir"
+	KindRun       = "run" // what a program has left
 	KindRestore   = "restore"
 	KindExternal  = "external" // somebody else changed it; recorded when noticed
 	KindRead      = "read"     // the mode of a directory, kept in case it has to come back

@@ -1,5 +1,5 @@
 // Package tools is the suite that agents call by name: Read, Write, Edit,
-// MultiEdit, NotebookEdit, Glob, Grep and the checkpoint tools, with the
+// MultiEdit, NotebookEdit, Glob, Grep, the checkpoint tools and Bash, with the
 // arguments that Claude Code and Moltis trained models on, behind one policy.
 //
 //	cfg, err := config.Decode(data, "moltis.toml") // or config.Default()
@@ -41,7 +41,7 @@
 //
 // # Not guaranteed
 //
-//   - It guards its own calls. An agent that also has a shell is not held by it.
+//   - It guards its own calls. An agent that has another shell than Bash is not held by it.
 //   - A foreign program that writes to a file in the instant of the exchange is noticed, and the
 //     call is a conflict. A program that keeps the old file open goes on writing to that file.
 //   - Outside Linux a path is held as firmly as os.Root does it; Suite.Containment says so.
@@ -121,6 +121,8 @@ type Options struct {
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
+	// Environ is the environment of the programs that Bash runs, as os.Environ gives it. Sockets of sessions and our own variables are taken out.
+	Environ []string
 	// Root is an absolute directory: workspace_root, the ${ROOT} of rules, and the only tree that may be touched, of
 	// which allow_paths may leave less. "": the configuration says it all.
 	Root string
@@ -191,7 +193,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 	}
 	return engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
+		Environ: o.Environ, Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
 		Program:  engine.Program{Name: name, Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
 		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
@@ -303,7 +305,8 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	return (&Suite{tools: lists, cfg: cfg.FS}).Definitions(), nil
 }
 
@@ -384,6 +387,9 @@ func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 		name = strings.TrimPrefix(name, s.cfg.ToolPrefix)
 	}
 	c, tool := engine.NewCall(in, "tools", name), row(name)
+	if tool != nil {
+		c.Tool = tool.Name
+	}
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows, names []string
 		if tool != nil {
@@ -456,7 +462,7 @@ func (g given) MarshalJSON() ([]byte, error) { return plainJSON(g.args) }
 
 func row(name string) *toolRow {
 	for i := range table {
-		if table[i].Name == name {
+		if table[i].Name == name || slices.Contains(table[i].also, name) {
 			return &table[i]
 		}
 	}
@@ -505,9 +511,11 @@ type toolRow struct {
 	// Follows are tools that this one does the work of by another road. It is denied with the last of
 	// them, unless it is allowed by name.
 	Follows []string
+	also    []string // other names that it is called by
 
 	// OwnTime says that the tool sets its own deadline, as a search does, or has none, as a restore of many files.
 	OwnTime bool
+	world   bool // it may reach what is not on this machine
 
 	Search dialect.Search
 
@@ -538,6 +546,9 @@ var table = []toolRow{
 	checkpointsListTool,
 	checkpointDiffTool,
 	checkpointRestoreTool,
+	bashTool,
+	bashOutputTool,
+	killShellTool,
 }
 
 // A checker is an argument struct with rules beyond its types. Problems come
@@ -598,7 +609,15 @@ func (t *toolRow) allowed(p policy.Tools) bool {
 func (s *Suite) tool(name string) string { return s.cfg.ToolPrefix + name }
 
 // toolNames finds the names of tools in a text of ours.
-var toolNames = regexp.MustCompile(`\b(Read|Write|Edit|MultiEdit|NotebookEdit|Glob|Grep|checkpoints_list|checkpoint_diff|checkpoint_restore)\b`)
+var toolNames *regexp.Regexp
+
+func init() { // the words of refusals, which rows of table have, need it
+	var names []string
+	for i := range table {
+		names = append(names, table[i].Name)
+	}
+	toolNames = regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+}
 
 // worded gives a text of ours with the tools in it as the caller knows them. Read, Write and Edit are verbs where a sentence begins with them:
 // no sentence begins with these as names.
@@ -623,9 +642,9 @@ func (s *Suite) worded(text string) string {
 
 // definition gives the texts and schemas that a model is told, as the suite s names the tools.
 func (t *toolRow) definition(s *Suite) Definition {
-	var also []string
+	also := slices.Clone(t.also)
 	if s.cfg.ToolPrefix != "" {
-		also = []string{t.Name}
+		also = append(also, t.Name)
 	}
 	return Definition{
 		Name:         s.tool(t.Name),
@@ -637,7 +656,7 @@ func (t *toolRow) definition(s *Suite) Definition {
 		ReadOnly:     !t.Changes,
 		Destructive:  t.Changes,
 		Idempotent:   t.Idempotent || !t.Changes,
-		OpenWorld:    false,
+		OpenWorld:    t.world,
 		Search:       t.Search,
 	}
 }

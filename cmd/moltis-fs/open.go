@@ -207,7 +207,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	o := tools.Options{
 		Identities: identities,
 		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
-		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
+		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(), Environ: os.Environ(),
 		Logger: in.logger(slog.LevelWarn),
 	}
 	change(&cfg, &o)

@@ -25,7 +25,7 @@ func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made b
 		return "", over, err
 	case len(code) > 0 && c.cfg.ProtectExec == "refuse":
 		return "", over, Refuse(RunsCode, code[0], CodeFacts{})
-	case !c.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
+	case !c.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0 && len(p.doubts) == 0:
 		if c.Tier == approval.TierNotify {
 			c.Trace.Approval = "notified"
 		}
@@ -81,6 +81,13 @@ func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made b
 func (e *Engine) showGone(p *Plan) error {
 	for _, mv := range p.moving() {
 		leaf := mv.info.Kind == guardfs.KindFile || mv.info.Kind == guardfs.KindSymlink
+		if mv.fresh != nil && mv.info.Kind == guardfs.KindFile && e.storable(mv.Path, mv.info.Size) {
+			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
+			if err != nil {
+				return err
+			}
+			mv.shown = &Target{Path: mv.Path, True: mv.Path, Before: &guardfs.Before{}, After: After{Kind: guardfs.KindFile, Content: b.Content, Hash: b.Hash}}
+		}
 		if mv.Back && mv.info.Kind == guardfs.KindSymlink {
 			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
 			if err != nil {
@@ -143,6 +150,9 @@ func question(c *Call, p *Plan) approval.Question {
 			q.Warnings = append(q.Warnings, w)
 		}
 	}
+	for _, path := range p.doubts {
+		q.Warnings = append(q.Warnings, path+" may be another one than the program saw")
+	}
 	q.Diff, q.Digest = p.diff(), p.Digest(c)
 	q.Warnings = append(q.Warnings, approval.Odd(q.Diff)...)
 	return q
@@ -168,6 +178,9 @@ func warnings(s *Step) (out []string) {
 	t := s.file
 	if s.Action == Rename {
 		return []string{s.move.warning()}
+	}
+	if s.Action == SetDir {
+		return []string{fmt.Sprintf("directory %s gets the mode %v, it has %v", s.Path, s.After.Mode, s.Before.Mode)}
 	}
 	if t == nil {
 		return nil
@@ -219,6 +232,9 @@ func (mv *Move) warning() string {
 		}
 		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, to,
 			mv.in.files, mv.in.size)
+	}
+	if mv.fresh != nil {
+		return fmt.Sprintf("%s comes as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files, mv.Entry.Size)
 	}
 	if mv.Back && mv.shown != nil {
 		return mv.Path + " becomes a symbolic link to " + mv.shown.After.Target

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 )
 
@@ -537,6 +538,17 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 				Why: guardfs.DirRemoved}
 		}
 	}
+	if st.Action == SetDir {
+		now, err := m.place.DirMetadata()
+		if err == nil && !rewind.SameMetadata(metaState(now), st.Before.State) {
+			err = &guardfs.ConflictError{Path: st.Path, Why: guardfs.ModeChanged}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = m.place.SetAttributes(st.Before.ID, *dirMetadata(st.After.State))
+		return err
+	}
 	if t := st.file; st.Action == Overwrite {
 		var begun bool
 		if m.pub, begun, err = m.place.Overwrite(m.was, nonNil(t.After.Content)); begun {
@@ -580,6 +592,9 @@ func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 			return err
 		}
 		m.hold = mv.place
+	}
+	if mv.fresh != nil {
+		return nil
 	}
 	err = s.db.TrashSettle(ctx, mv.Entry.ID, false)
 	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
@@ -643,7 +658,7 @@ func (s *apply) tidyAll() error {
 	var errs []error
 	for i := range slices.Backward(s.moves) {
 		m := &s.moves[i]
-		if s.steps[i].Dir == "" || s.p.Steps[i].Action == Rename || s.p.Steps[i].Action == Overwrite {
+		if s.steps[i].Dir == "" || m.hold == nil || s.p.Steps[i].Action == Rename {
 			continue
 		}
 		err := m.hold.Drop(m.pub.Displaced)
@@ -775,6 +790,11 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	if st.Action == Rmdir {
 		return s.stageRmdir(i)
 	}
+	if st.Action == SetDir {
+		tr.Dir, tr.Before = path.Dir(st.Path), object{ID: st.Before.ID.Lasting(), Kind: guardfs.KindDir}
+		tr.Was, tr.Is = dirMetadata(st.Before.State), dirMetadata(st.After.State)
+		return nil
+	}
 	var at *guardfs.Entry
 	if t := st.file; t != nil {
 		if at = t.place; t.place != nil && kind(st.Before) != checkpoint.Absent {
@@ -866,8 +886,16 @@ func (s *apply) stageRename(i int) error {
 		return err
 	}
 	if mv.Back {
+		if mv.fresh != nil {
+			if err := mv.fresh(); err != nil {
+				return err
+			}
+		}
 		m.place, m.hold = mv.slot, mv.place // which may have to be made
 		tr.Path, tr.To = mv.Entry.Parked, mv.Path
+		if mv.info.Kind == guardfs.KindDir {
+			tr.Names = HashOf([]byte(mv.in.names))
+		}
 	} else {
 		if err := s.c.readySlot(mv); err != nil {
 			return err
@@ -922,13 +950,17 @@ func (s *apply) all() (out []checkpoint.Change) {
 		case st.Action == Mkdir:
 			made = append(made, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				After: m.dirAfter(st)})
+		case st.Action == SetDir:
+			gone = append(gone, checkpoint.Change{Path: st.Path, Role: "target", Before: st.Before.State, After: st.After.State})
 		case st.Action == Rmdir && m.before.Kind == checkpoint.Dir:
 			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
 				Before: m.before})
 		}
 	}
 	for _, t := range targets(s.done.Targets).changing() {
-		out = append(out, change(t))
+		if !t.unrecorded {
+			out = append(out, change(t))
+		}
 	}
 	for i := range s.p.Steps {
 		if mv := s.p.Steps[i].move; mv != nil {
@@ -939,16 +971,28 @@ func (s *apply) all() (out []checkpoint.Change) {
 	}
 	// A list names what moved, not what it was moved over.
 	slices.SortStableFunc(out, func(a, b checkpoint.Change) int { return min(len(b.To), 1) - min(len(a.To), 1) })
-	return append(append(out, made...), gone...)
+	for _, ch := range made {
+		if i := slices.IndexFunc(out, func(c checkpoint.Change) bool { return c.Path == ch.Path }); i >= 0 {
+			out[i].After = ch.After // what was there has gone before
+		} else {
+			out = append(out, ch)
+		}
+	}
+	return append(out, gone...)
 }
 
 // follow adds the change of a later step of the same plan. A path that one thing leaves and another comes to has one change.
 func follow(out []checkpoint.Change, ch checkpoint.Change) []checkpoint.Change {
-	i := slices.IndexFunc(out, func(c checkpoint.Change) bool { return c.Path == ch.Path && c.Role == roleTree })
+	i := slices.IndexFunc(out, func(c checkpoint.Change) bool { return c.Path == ch.Path })
 	if i < 0 {
 		return append(out, ch)
 	}
 	was := &out[i]
+	if was.Role != roleTree { // a file that a program put where another thing has gone before
+		ch.After, ch.AfterContent = was.After, was.AfterContent
+		*was = ch
+		return out
+	}
 	was.After = ch.After
 	if ch.Trash != nil {
 		was.Trash = ch.Trash
@@ -1420,7 +1464,7 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 	for _, t := range ts {
 		var err error
 		switch {
-		case came(t):
+		case came(t), t.run && t.After.Kind == guardfs.KindFile: // what was read of it is stale by now
 		case t.After.Kind != guardfs.KindFile:
 			err = c.ledger.Forget(c.key(), t.True)
 		case t.After.Tail, t.After.add > 0 && t.Published != nil && t.Published.Info.Size != t.After.size():

@@ -335,8 +335,9 @@ func (x *tree) recorded() (made []string, marked bool) {
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 	must(x.t, err)
 	defer db.Close()
-	page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1})
+	page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 4})
 	must(x.t, err)
+	page.Checkpoints = slices.DeleteFunc(page.Checkpoints, func(c checkpoint.Checkpoint) bool { return c.Kind == checkpoint.KindRead })
 	if len(page.Checkpoints) == 0 {
 		return nil, false
 	}
@@ -831,6 +832,13 @@ var makings = map[string]struct {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
 	}, deletes("t")},
+	"what a program left":           {(*tree).hasRun, leaves},
+	"take back what a program left": {func(x *tree) { x.hasRun(); must(x.t, x.does(leaves)) }, undoes},
+	"what a program left, again": {func(x *tree) {
+		x.hasRun()
+		must(x.t, x.does(leaves))
+		must(x.t, x.does(undoes))
+	}, redoes},
 	"delete directories alone": {func(x *tree) { must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750)) }, deletes("t")},
 }
 

@@ -787,6 +787,7 @@ type Move struct {
 	shown *Target        // of a file or link that goes to the trash: for who approves it
 	mid   *guardfs.Entry // with To: our own name that it has in between
 	over  bool           // something is where it comes to, which goes before by the same plan
+	fresh func() error   // with Back: it comes from the upper layer of a run, at Entry.Parked, and this makes it ready
 }
 
 // newName gives the name that a path at or below From has then.
@@ -961,6 +962,12 @@ func (c *Call) isBack(ctx context.Context, mv *Move) (bool, error) {
 		place.Close()
 	}
 	there := err == nil && now.Kind != guardfs.KindAbsent
+	if mv.fresh != nil {
+		if there && !mv.over {
+			return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
+		}
+		return false, nil
+	}
 	db, err := c.checkpoints.open()
 	if err != nil {
 		return false, notSaved(err)

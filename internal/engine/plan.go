@@ -151,7 +151,7 @@ func (d *Planner) hash(t *Target) (err error) {
 
 // openSame opens a file for reading, if it is that one.
 func (c *Call) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
-	h, err := c.fs.Resolve(name, guardfs.Read)
+	h, err := c.treeOf(name).Resolve(name, guardfs.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (d *Planner) plan(p Plan) (*Plan, error) {
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
 		p.Steps = append(p.Steps, s)
-		if t.place == nil {
+		if t.place == nil && !t.over {
 			above, err := d.above(t.Path, t.True)
 			if err != nil {
 				return nil, err
@@ -351,6 +351,7 @@ var kinds = map[Action]struct {
 	Mkdir:     {[]checkpoint.Kind{checkpoint.Absent}, checkpoint.Dir},
 	Rmdir:     {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Absent},
 	Rename:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Dir}, checkpoint.Absent},
+	SetDir:    {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Dir},
 }
 
 // against says why a step is not possible after those that were played; "" when it is.
@@ -387,7 +388,7 @@ func (s *Step) against(p played) string {
 			}
 		}
 	}
-	if s.Action != Rmdir && p.holds[s.Path] > 0 {
+	if s.Action != Rmdir && s.Action != SetDir && p.holds[s.Path] > 0 {
 		return "the plan leaves something in it"
 	}
 	return ""
@@ -435,7 +436,7 @@ func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 		}
 	}
 	for _, t := range d.files {
-		if t.place == nil {
+		if t.place == nil || t.over { // the move that goes before was looked at
 			continue
 		}
 		now, _, err := d.look(t)
@@ -489,6 +490,7 @@ const (
 	Rmdir  Action = "rmdir"
 	Rename Action = "rename" // whatever it is, with all it holds
 	Append Action = "append" // to the end of a file, in place
+	SetDir Action = "setdir" // mode, owner and attributes of a directory
 	// a file that can't be exchanged, in place, once what it was and what it becomes is in the store
 	Overwrite Action = "overwrite"
 )
@@ -531,7 +533,7 @@ type Step struct {
 }
 
 // A Plan lists the steps of one call, in this order: removals, the deepest first; directories, the
-// topmost first; renames that bring something; files and links.
+// topmost first; renames that bring something; files and links; what directories are to be like, the deepest first.
 type Plan struct {
 	Steps   []Step
 	Summary string        // one line for the person who approves
@@ -542,7 +544,8 @@ type Plan struct {
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
 
-	locks []string // the keys of its paths, once they were asked for; then its steps are as they stay
+	doubts []string // paths of which nobody knows whether the program saw what is there: somebody is asked
+	locks  []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -644,7 +647,7 @@ func (p *Plan) Paths() []string {
 				continue
 			}
 			seen[name] = true
-			if s.Action == Mkdir || s.Action == Rmdir {
+			if s.Action == Mkdir || s.Action == Rmdir || s.Action == SetDir {
 				dirs = append(dirs, name)
 			} else {
 				meant = append(meant, name)
@@ -754,7 +757,7 @@ func (p *Plan) sort() {
 			return order
 		case a.Action == Mkdir:
 			return strings.Compare(a.Path, b.Path)
-		case a.Action == Rmdir && b.Action == Rmdir:
+		case a.Action == Rmdir && b.Action == Rmdir, a.Action == SetDir:
 			return strings.Compare(b.Path, a.Path)
 		case a.Action == Rmdir:
 			return 1
@@ -780,6 +783,8 @@ func (s *Step) phase() int {
 		return 2
 	case Mkdir:
 		return 1
+	case SetDir:
+		return 4
 	}
 	return 3
 }
@@ -869,8 +874,11 @@ type Target struct {
 
 	InPlace bool // it can't be exchanged, and is written in place
 
-	ours   bool // that it is read-only is the session's own doing
-	unheld bool // nobody may have it open for writing when it goes
+	over       bool // what is there goes before, by the same plan: Before is nothing
+	run        bool // a program has made it, so that the session has not seen what it becomes
+	unrecorded bool // it is no part of the checkpoint
+	ours       bool // that it is read-only is the session's own doing
+	unheld     bool // nobody may have it open for writing when it goes
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
@@ -899,6 +907,7 @@ type After struct {
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
+	touch    bool              // the time in Meta alone is a change
 	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
 	Shown *ReadRecord
@@ -932,6 +941,7 @@ func (t *Target) Unchanged() bool {
 	case guardfs.KindFile:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile &&
 			t.Before.Hash == t.After.Hash &&
+			(!t.After.touch || t.After.Meta.ModTime.Equal(t.Before.Meta.ModTime)) &&
 			(t.After.Meta == nil || rewind.SameMetadata(metaState(*t.After.Meta), metaState(t.Before.Meta)))
 	case guardfs.KindSymlink:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink &&
@@ -1286,7 +1296,7 @@ func slashed(names []string) []string {
 // To add a rule, add a row to changeRules, its cause to refusal.go and a row of words to internal/refusal. The rule
 // holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
 // the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
-// restores and moves, which bring back or keep a content that was there before: a limit that is set later
+// what programs have left, nor for restores and moves, which bring back or keep a content that was there before: a limit that is set later
 // must not get in the way of an undo.
 type rule struct {
 	cause Cause
@@ -1318,7 +1328,7 @@ var changeRules = []rule{
 
 // keeps refuses the change of t by an operation of kind if it breaks a rule. early: t has no new content yet.
 func (e *Engine) keeps(t *Target, kind string, early bool) error {
-	if kind == checkpoint.KindRestore || kind == checkpoint.KindMove {
+	if kind == checkpoint.KindRestore || kind == checkpoint.KindMove || kind == checkpoint.KindRun {
 		return nil
 	}
 	for _, r := range changeRules {

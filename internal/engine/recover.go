@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -39,6 +40,9 @@ type record struct {
 	Before object  `json:",omitzero"`
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
+
+	Names   string            `json:",omitempty"` // a digest of what is in a directory that comes as a whole
+	Was, Is *guardfs.Metadata `json:",omitempty"` // of a directory that gets another mode, owner or attributes
 
 	was, is []byte // of a file that was written in place by this process; nil where it was not
 }
@@ -545,6 +549,9 @@ func (p *rollback) made() (bool, error) {
 	switch {
 	case s.Do == Overwrite:
 		return s.overwritten(at)
+	case s.Do == SetDir:
+		is, _, err := s.set(at)
+		return is, err
 	case s.Do == Rename:
 		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID && !s.twice(at, at.to), nil
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
@@ -603,7 +610,7 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 // tidy removes the object that the i-th step of a change that was made has displaced. An object that nobody looked at before is kept under another name.
 func (p *rollback) tidy(i int) error {
 	s := &p.steps[i]
-	if s.Dir == "" || s.Do == Rename || s.Do == Overwrite {
+	if s.Dir == "" || s.Do == Rename || s.Do == Overwrite || s.Do == SetDir {
 		return nil
 	}
 	at, err := p.open(i)
@@ -724,7 +731,7 @@ func (p *rollback) open(i int) (_ *names, err error) {
 			return out, err
 		}
 	}
-	if s.Do == Overwrite {
+	if s.Do == Overwrite || s.Do == SetDir {
 		return out, nil
 	}
 	// Policy was asked about the path in that directory, not about the directory.
@@ -745,14 +752,18 @@ func (p *rollback) open(i int) (_ *names, err error) {
 	return out, err
 }
 
+// treeOf is the tree that a canonical path is in: that of the agent, or our own.
+func (c *Call) treeOf(name string) *guardfs.FS {
+	if inTrash(name) {
+		return c.trash
+	}
+	return c.fs
+}
+
 // placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
 // the way to it leads elsewhere by now.
 func (c *Call) placeOf(name string) (*guardfs.Entry, error) {
-	tree := c.fs
-	if inTrash(name) {
-		tree = c.trash
-	}
-	place, err := tree.EntryLink(name)
+	place, err := c.treeOf(name).EntryLink(name)
 	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
 		syscall.ENOTDIR) {
 		return nil, nil
@@ -801,6 +812,8 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 			more, stuck, err = p.undoRename(ctx, i, at)
 		case Overwrite:
 			stuck, err = p.undoOverwrite(ctx, i, at)
+		case SetDir:
+			stuck, err = p.undoSet(i, at)
 		default:
 			more, stuck, err = p.undoTrade(ctx, i, at)
 		}
@@ -958,6 +971,12 @@ func (s *record) twice(at *names, other *guardfs.Entry) bool {
 		guardfs.NameKey(s.Path) != guardfs.NameKey(s.To)
 }
 
+// used says that others have put something into a directory that came as a whole, or took something out: then it stays where they find it.
+func (p *rollback) used(ctx context.Context, s *record) bool {
+	in, err := p.c.walkForDelete(ctx, s.To, true, nil)
+	return err != nil || HashOf([]byte(in.names)) != s.Names
+}
+
 // undoRename takes a step back that gave something another name. more: look again.
 func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
@@ -972,6 +991,8 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 		return false, false, errDirGone
 	case s.twice(at, from):
 		return true, false, at.place.DropLink(from)
+	case idAt(at.place) == "" && from == at.to && s.Names != "" && p.used(ctx, s):
+		return false, true, nil
 	case idAt(at.place) == "":
 		return true, false, put(ctx, at.place, from)
 	case from == at.to: // it stays under its new name, or in the trash
@@ -980,6 +1001,33 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 		return true, true, put(ctx, at.to, from)
 	}
 	return false, true, p.dispose(from, s.Path, false)
+}
+
+// set says that the directory of a step that sets its attributes has the new ones, or the old ones. It has neither where a kill came in between.
+func (s *record) set(at *names) (is, was bool, err error) {
+	if idAt(at.place) != s.Before.ID {
+		return false, false, nil
+	}
+	now, err := at.place.DirMetadata()
+	// A name of an attribute that can't be given here was not given.
+	return err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Is)), err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Was)), err
+}
+
+// undoSet takes a step back that set the attributes of a directory. Where others have changed them since, theirs can't be told from half of ours,
+// and go: nothing but a mode is lost.
+func (p *rollback) undoSet(i int, at *names) (stuck bool, err error) {
+	s := &p.steps[i]
+	if at.place == nil {
+		return false, errDirGone
+	}
+	if idAt(at.place) != s.Before.ID {
+		return !p.live, nil
+	}
+	if _, was, err := s.set(at); was || err != nil {
+		return false, err
+	}
+	_, err = at.place.SetAttributes(at.place.Object().Info.ID, *s.Was)
+	return false, err
 }
 
 // overwritten says that the file of a step that writes in place has the new content, and syncs it: nobody may have come to do that.

@@ -338,6 +338,8 @@ var (
 	Hidden       = With[int](CodePathDenied, "hidden")      // paths, which must not be named
 	NoTrash      = With[error](CodeUnsupported, "no_trash") // why
 	TooManyPaths = With[CountFacts](CodeLimit, "too_many_paths")
+	RunLeaves    = With[[]Blocked](CodePathDenied, "run_leaves") // what a run changed and can't be
+	RunStale     = With[[]Blocked](CodeConflict, "run_stale")    // the same, where others changed some of it meanwhile
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
 	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")
@@ -557,6 +559,14 @@ var (
 	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
 	NotListed  = newWhy("not_listed")  // error
 	NotRemoved = newWhy("not_removed") // error
+
+	SetID         = newWhy("set_id")       // what a run left, from here on
+	SpecialFile   = newWhy("special_file") // a FIFO, a socket or a device
+	NoSuchName    = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
+	UnknownMark   = newWhy("unknown_mark")
+	OnOtherVolume = newWhy("on_other_volume")
+	RenamedLive   = newWhy("renamed_live")
+	NotDone       = newWhy("not_done") // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
 	TooLargeNow  = newWhy("too_large_now")

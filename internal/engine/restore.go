@@ -297,8 +297,9 @@ type todo struct {
 	dirs  []Step                      // to be there, from the top down
 	// directories to go if they are empty, the deepest first
 	drop  []string
-	moves []*Move         // what goes to the trash as a whole, or comes back
-	goes  map[string]bool // whether it is removed, as far as it was looked at
+	sets  []*checkpoint.Item // directories that get other attributes
+	moves []*Move            // what goes to the trash as a whole, or comes back
+	goes  map[string]bool    // whether it is removed, as far as it was looked at
 
 	conflicts []Blocked // conflicts
 	kept      []Blocked // directories that can't go
@@ -471,9 +472,13 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 		var moves []*Move
 		var why Why
 		var err error
-		if item.To != "" {
+		switch {
+		case item.To != "":
 			moves, why, err = r.back(ctx, item, trees)
-		} else {
+		case item.Want.Kind != checkpoint.Absent && item.Base.Kind != checkpoint.Absent:
+			moves, why, err = r.exchange(ctx, item)
+			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
+		default:
 			var mv *Move
 			if mv, why, err = r.moveOf(ctx, r.d.c, item); mv != nil {
 				moves = []*Move{mv}
@@ -578,6 +583,50 @@ func (c *Call) objectAt(name string) (guardfs.Object, error) {
 	}
 	defer entry.Close() //nolint:errcheck // nothing was written through it
 	return entry.Object(), nil
+}
+
+// exchange gives the moves that bring back what was at the path of item, and take away what came there by the same change.
+func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []*Move, why Why, err error) {
+	force := r.o.OnConflict == OnConflictForce
+	was, err := r.inTrash(ctx, item)
+	if err != nil {
+		return nil, none, err
+	}
+	now, err := r.c.objectAt(item.Path)
+	if err != nil {
+		return nil, r.unseen(item.Path, err, nil), err
+	}
+	if was == nil {
+		if is, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); is || err != nil {
+			return nil, none, err
+		}
+		if r.o.OnConflict == OnConflictSkip {
+			return nil, NotInTrash, nil
+		}
+		return nil, none, Refuse(NotStored, item.Path, NotInTrash)
+	}
+	back := &Move{Path: item.Path, Back: true, Entry: *was, over: true}
+	if now.Info.Kind == guardfs.KindAbsent {
+		back.over = false
+		return []*Move{back}, none, nil
+	}
+	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+	switch {
+	case err != nil:
+		return nil, none, err
+	case !is && !force:
+		return nil, ChangedOutside, nil
+	case item.Foreign && !force:
+		return nil, ChangedByOthers, nil
+	}
+	in := contents{files: 1, size: now.Info.Size}
+	if now.Info.Kind == guardfs.KindDir {
+		if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
+			return nil, none, err
+		}
+	}
+	away := &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: in.size, Files: in.files}, in: in}
+	return []*Move{away, back}, none, nil
 }
 
 // moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
@@ -720,6 +769,8 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) ||
 			item.Head.Kind == checkpoint.Dir
 		switch {
+		case item.Want.Kind == checkpoint.Dir && item.Base.Kind == checkpoint.Dir:
+			r.sets = append(r.sets, item)
 		case item.Want.Kind == checkpoint.Dir:
 			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
 		case item.Want.Kind == checkpoint.Absent && gone:
@@ -895,10 +946,44 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 			p.Steps = append(p.Steps, s)
 		}
 	}
-	if err := cmp.Or(r.dirsToMake(), r.load()); err != nil {
+	if err := cmp.Or(r.dirsToSet(p), r.dirsToMake(), r.load()); err != nil {
 		return err
 	}
 	return r.dirsToGo(ctx)
+}
+
+// dirsToSet adds to p the steps that give directories the attributes that they had. One that is not there is made.
+func (r *restore) dirsToSet(p *Plan) error {
+	for _, item := range r.sets {
+		place, err := r.c.openAt(item.Path)
+		var now guardfs.Metadata
+		if err == nil {
+			defer place.Close() //nolint:errcheck // nothing was written through it
+			if place.Object().Info.Kind == guardfs.KindDir {
+				now, err = place.DirMetadata()
+			}
+		}
+		_, gone := errors.AsType[*guardfs.MissingParentError](err)
+		why := r.unseen(item.Path, err, place)
+		switch s := (Step{Path: item.Path, Action: SetDir, Exact: true, After: State{State: item.Want}}); {
+		case why != none:
+			r.skip(item.Path, why)
+		case gone, err == nil && place.Object().Info.Kind != guardfs.KindDir:
+			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
+		case err != nil:
+			return err
+		case rewind.SameMetadata(metaState(now), item.Want):
+		case rewind.SameMetadata(metaState(now), item.Head) || r.o.OnConflict == OnConflictForce:
+			s.Before = State{State: metaState(now), ID: place.Object().Info.ID}
+			s.Before.Kind = checkpoint.Dir
+			p.Steps = append(p.Steps, s)
+		case r.o.OnConflict == OnConflictSkip:
+			r.skip(item.Path, ChangedOutside)
+		default:
+			r.conflicts = append(r.conflicts, Blocked{Path: item.Path, Why: ChangedOutside})
+		}
+	}
+	return nil
 }
 
 // dirsToMake keeps of the directories that are to be there those that are not. Policy speaks first.

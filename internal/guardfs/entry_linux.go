@@ -265,6 +265,40 @@ func (p *Entry) DirMetadata() (Metadata, error) {
 	return m, err
 }
 
+// SetAttributes gives the directory there, if it is the object own, the mode, owner and attributes of m and no others, and syncs that. It is
+// not one step: a kill leaves a part.
+func (p *Entry) SetAttributes(own Identity, m Metadata) (dropped []string, err error) {
+	if err := p.look(Modify); err != nil {
+		return nil, err
+	}
+	if p.object.Info.ID != own {
+		return nil, p.conflict(Replaced)
+	}
+	err = p.withDir("set attributes of", func(fd int) error {
+		k := p.fs.kernel
+		have, err := k.xattrs(fd)
+		for name := range have {
+			if _, keep := m.Xattrs[name]; !keep && err == nil {
+				if rerr := k.do("removexattr", func() error { return k.calls.Fremovexattr(fd, name) }); rerr != nil && !unkept(rerr) {
+					err = rerr
+				}
+			}
+		}
+		var now status
+		if err == nil {
+			now, err = k.stat(fd)
+		}
+		if err == nil {
+			dropped, err = k.carry(fd, &now, &m)
+		}
+		if err == nil {
+			err = k.fsync(fd)
+		}
+		return err
+	})
+	return dropped, err
+}
+
 // withDir opens the directory there, if it still is the object that was looked at last.
 func (p *Entry) withDir(op string, call func(fd int) error) error {
 	return p.at(op, func(dir int) error {

@@ -154,6 +154,11 @@ func (p *Entry) Expected(m Metadata) Metadata {
 	return m
 }
 
+// SetAttributes is not possible here.
+func (p *Entry) SetAttributes(Identity, Metadata) ([]string, error) {
+	return nil, p.failed("set attributes of", errors.ErrUnsupported)
+}
+
 // DirMetadata is the metadata of the directory there, without its time and its attributes.
 func (p *Entry) DirMetadata() (Metadata, error) {
 	i := p.object.Info

@@ -1,0 +1,68 @@
+//go:build !linux || rooted
+
+package run
+
+import (
+	"context"
+	"syscall"
+)
+
+// errSystem is the answer of every function here.
+var errSystem = &Error{Reason: System, Why: "programs are run under the history on Linux only", Do: "run it on Linux, or without moltis-fs"}
+
+// Run is none here.
+type Run struct{}
+
+// Process is none here.
+type Process struct{}
+
+// Probe gives the reason.
+func Probe(Options) error { return errSystem }
+
+// New makes none.
+func New(Options) (*Run, error) { return nil, errSystem }
+
+// Open opens none.
+func Open(string, string) (*Run, error) { return nil, errSystem }
+
+// List lists none.
+func List(string) ([]Info, error) { return nil, nil }
+
+// ID is empty.
+func (*Run) ID() string { return "" }
+
+// Info is empty.
+func (*Run) Info() Info { return Info{} }
+
+// Upper is empty.
+func (*Run) Upper() Upper { return Upper{} }
+
+// Seal does nothing.
+func (*Run) Seal([]string) error { return errSystem }
+
+// Start starts nothing.
+func (*Run) Start(context.Context, Program) (*Process, error) { return nil, errSystem }
+
+// Close does nothing.
+func (*Run) Close() error { return nil }
+
+// Drop does nothing.
+func (*Run) Drop() error { return nil }
+
+// Wait does nothing.
+func (*Process) Wait() (Status, error) { return Status{}, errSystem }
+
+// Signal does nothing.
+func (*Process) Signal(syscall.Signal) error { return errSystem }
+
+// Pause does nothing.
+func (*Process) Pause() error { return errSystem }
+
+// Resume does nothing.
+func (*Process) Resume() error { return errSystem }
+
+// Resize does nothing.
+func (*Process) Resize() {}
+
+// Kill does nothing.
+func (*Process) Kill() error { return errSystem }

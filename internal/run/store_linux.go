@@ -1,0 +1,661 @@
+//go:build !rooted
+
+package run
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/ids"
+)
+
+// prefix begins the ids of runs.
+const prefix = "run-"
+
+// record is the file record of a run's directory. A directory without one has never had a program.
+type record struct {
+	Options
+	User, Own bool // see Upper.User; a user namespace of its own
+	Stamp     time.Time
+	Laid      []string
+	Mounts    []string
+	Began     time.Time
+	Args      []string
+	Boot      string // of the machine, when the last program began
+	Synced    bool   // the upper layer is on the disk
+}
+
+// A Run is an upper layer over a workspace, which is open to this process alone. Its methods are for one goroutine.
+type Run struct {
+	id   string
+	dir  string
+	lock *os.File
+	record
+	process *Process // the one that runs, or has run last
+}
+
+// New makes a run over o.Root.
+func New(o Options) (*Run, error) {
+	o, own, err := checked(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(runs(o.Data), 0o700); err != nil {
+		return nil, failed("making the directory of runs", err)
+	}
+	if err := sweep(o.Data); err != nil {
+		return nil, err
+	}
+	for seq := int64(1); ; seq++ {
+		r := &Run{id: ids.New(prefix, seq), record: record{Options: o, Own: own, User: own || !initial(), Began: time.Now()}}
+		r.dir = filepath.Join(runs(o.Data), r.id)
+		if err := os.Mkdir(r.dir, 0o700); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err != nil {
+			return nil, failed("making a run", err)
+		}
+		if err := r.hold(); err != nil {
+			continue // another process has swept it away
+		}
+		if err := r.furnish(); err != nil {
+			return nil, errors.Join(err, r.Drop())
+		}
+		return r, nil
+	}
+}
+
+// Open opens a run that was kept or left behind.
+func Open(data, id string) (*Run, error) {
+	parsed, why := ids.Parse(prefix, id)
+	r := &Run{id: parsed, dir: filepath.Join(runs(data), parsed)}
+	gone := &Error{Reason: Gone, Path: id, Why: "there is no run " + strconv.Quote(id), Do: "see which are kept with moltis-fs status"}
+	if why != "" {
+		return nil, gone
+	}
+	if _, err := os.Lstat(r.dir); err != nil {
+		return nil, gone
+	}
+	if err := r.hold(); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, &Error{Reason: InUse, Path: id, Why: "the run " + id + " is open in another process", Do: "wait until that ends"}
+	} else if err != nil {
+		return nil, gone
+	}
+	if err := r.outlive(); err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
+	if err := r.load(); err != nil {
+		return r, nil // its options are empty, and it can be dropped
+	}
+	if r.Data = data; r.Info().Torn {
+		r.Stamp = time.Time{} // nothing is sure
+	}
+	return r, nil
+}
+
+// List lists the runs of a data directory, the oldest first.
+func List(data string) ([]Info, error) {
+	entries, err := os.ReadDir(runs(data))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, failed("listing the runs", err)
+	}
+	var all []Info
+	for _, e := range entries {
+		r := &Run{id: e.Name(), dir: filepath.Join(runs(data), e.Name())}
+		if _, why := ids.Parse(prefix, r.id); why != "" {
+			continue
+		}
+		err := r.load()
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it is being made, or dropped
+		}
+		i := r.Info()
+		f, err := os.OpenFile(r.file("lock"), os.O_RDWR, 0)
+		if err != nil {
+			continue // it is dropped just now
+		}
+		lock := unix.Flock_t{Type: unix.F_WRLCK}
+		i.Live = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+		_ = f.Close()
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Info) int { return a.Began.Compare(b.Began) })
+	return all, nil
+}
+
+// sweep removes the directories of runs whose maker ended before they were complete, or while they were dropped.
+func sweep(data string) error {
+	entries, err := os.ReadDir(runs(data))
+	if err != nil {
+		return failed("listing the runs", err)
+	}
+	for _, e := range entries {
+		r := &Run{id: e.Name(), dir: filepath.Join(runs(data), e.Name())}
+		if _, err := os.Lstat(r.file("record")); errors.Is(err, os.ErrNotExist) && r.hold() == nil {
+			if _, err := os.Lstat(r.file("record")); errors.Is(err, os.ErrNotExist) {
+				_ = r.Drop() // the next one tries again
+			}
+			_ = r.Close()
+		}
+	}
+	return nil
+}
+
+func runs(data string) string { return filepath.Join(data, "runs") }
+
+func (r *Run) file(name string) string { return filepath.Join(r.dir, name) }
+
+// hold takes the lock of a run. The process that a program runs under has it too: the lock is free when all have ended.
+func (r *Run) hold() error {
+	f, err := os.OpenFile(r.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		_ = f.Close()
+		return err
+	}
+	var ours, there unix.Stat_t
+	if err := errors.Join(unix.Fstat(int(f.Fd()), &ours), unix.Lstat(r.file("lock"), &there)); err != nil || ours.Ino != there.Ino {
+		_ = f.Close()
+		return os.ErrNotExist // it was dropped meanwhile
+	}
+	r.lock = f
+	return nil
+}
+
+// outlive waits until a helper that was left behind has ended: it gives the lock away before the kernel has ended its program.
+func (r *Run) outlive() error {
+	b, _ := os.ReadFile(r.file("lock"))
+	line, _, _ := strings.Cut(string(b), "\n")
+	pid, began, _ := strings.Cut(line, " ")
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if at, state := seen(pid); at == "" || at != began || state == "Z" || state == "X" {
+			return nil
+		}
+	}
+	return &Error{Reason: InUse, Path: r.id, Why: "the program of the run " + r.id + " does not end", Do: "see process " + pid}
+}
+
+// seen gives the time at which a process began, as the kernel counts, and its state; "" if it is not there.
+func seen(pid string) (began, state string) {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	i := bytes.LastIndexByte(b, ')')
+	if fields := strings.Fields(string(b[i+1:])); err == nil && pid != "" && len(fields) > 19 {
+		return fields[19], fields[0]
+	}
+	return "", ""
+}
+
+func (r *Run) load() error {
+	b, err := os.ReadFile(r.file("record"))
+	if err != nil {
+		return err
+	}
+	return gob.NewDecoder(bytes.NewReader(b)).Decode(&r.record)
+}
+
+func (r *Run) save() error {
+	var b bytes.Buffer // gob, as names may have any bytes
+	err := gob.NewEncoder(&b).Encode(r.record)
+	if err == nil {
+		err = os.WriteFile(r.file("record.new"), b.Bytes(), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(r.file("record.new"), r.file("record"))
+	}
+	if err != nil {
+		return failed("writing the record of a run", err)
+	}
+	return nil
+}
+
+// furnish makes what a run's directory has.
+func (r *Run) furnish() error {
+	for _, d := range []string{UpperName, "work"} {
+		if err := os.Mkdir(r.file(d), 0o700); err != nil {
+			return failed("making a run", err)
+		}
+	}
+	mark := "trusted.overlay.opaque"
+	if r.User {
+		mark = "user.overlay.opaque"
+	}
+	if err := unix.Lsetxattr(r.file("work"), mark, []byte("n"), 0); err != nil {
+		return &Error{Overlay, r.Data, "the file system of the data directory has no extended attributes for an overlay", another, err}
+	}
+	_ = unix.Lremovexattr(r.file("work"), mark)
+	root, err := unix.Open(r.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return failed("opening the root", err)
+	}
+	defer unix.Close(root) //nolint:errcheck // nothing was written through it
+	upper, err := unix.Open(r.file(UpperName), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return failed("opening the upper layer", err)
+	}
+	defer unix.Close(upper) //nolint:errcheck // as above
+	if r.Mounts, err = mountsBelow(r.Root); err != nil {
+		return err
+	}
+	if err := r.lay(root, upper); err != nil {
+		return err
+	}
+	if err := resemble(root, upper); err != nil {
+		return failed("making the upper layer like the root", err)
+	}
+	r.Stamp, err = stamp(root)
+	return err
+}
+
+// lay whites the hidden names out, and those that are hard links of them.
+func (r *Run) lay(root, upper int) error {
+	names, err := withLinks(root, r.Hidden)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names) // a directory comes before what is in it
+	laid := map[string]bool{}
+	for _, name := range names {
+		gone := under(name, r.Mounts)
+		for up := name; up != "." && !gone; up = filepath.Dir(up) {
+			gone = laid[up]
+		}
+		if gone {
+			continue
+		}
+		if laid[name], err = whiteout(root, upper, name); err != nil {
+			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
+		}
+		if laid[name] {
+			r.Laid = append(r.Laid, name)
+		}
+	}
+	return nil
+}
+
+// whiteout has the overlay not have name, which is below the directory lower. Directories on the way come to be in the upper layer. It
+// says whether there was such a name.
+func whiteout(lower, upper int, name string) (bool, error) {
+	name, rest, below := strings.Cut(name, "/")
+	var st unix.Stat_t
+	if err := unix.Fstatat(lower, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == unix.ENOENT {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if !below {
+		return true, unix.Mknodat(upper, name, unix.S_IFCHR, 0)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false, nil
+	}
+	l, err := openPath(lower, name)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(l) //nolint:errcheck // it is O_PATH
+	if err := unix.Mkdirat(upper, name, 0o700); err != nil && err != unix.EEXIST {
+		return false, err
+	}
+	u, err := openPath(upper, name)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(u) //nolint:errcheck // as above
+	if err := unix.Chmod(proc(u), 0o700); err != nil {
+		return false, err
+	}
+	laid, err := whiteout(l, u, rest)
+	return laid, errors.Join(err, resemble(l, u))
+}
+
+// resemble gives the directory u the owner, attributes, mode and times of l.
+func resemble(l, u int) error {
+	var want, have unix.Stat_t
+	if err := errors.Join(unix.Fstat(l, &want), unix.Fstat(u, &have)); err != nil {
+		return err
+	}
+	if want.Uid != have.Uid || want.Gid != have.Gid {
+		if err := unix.Chown(proc(u), int(want.Uid), int(want.Gid)); err != nil {
+			return err
+		}
+	}
+	names := make([]byte, 1<<16)
+	n, err := unix.Listxattr(proc(l), names)
+	if err != nil && err != unix.ENOTSUP {
+		return err
+	}
+	for name := range strings.FieldsFuncSeq(string(names[:max(n, 0)]), func(c rune) bool { return c == 0 }) {
+		if strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.") {
+			continue
+		}
+		value := make([]byte, 1<<16)
+		n, err := unix.Getxattr(proc(l), name, value)
+		if err == nil {
+			err = unix.Setxattr(proc(u), name, value[:n], 0)
+		}
+		if err != nil && err != unix.EPERM && err != unix.ENOTSUP && err != unix.ENODATA {
+			return err
+		}
+	}
+	return errors.Join(unix.Chmod(proc(u), want.Mode&0o7777),
+		unix.UtimesNanoAt(unix.AT_FDCWD, proc(u), []unix.Timespec{want.Atim, want.Mtim}, 0))
+}
+
+// withLinks gives the names below root, and the other names there of files that they name or that are below them.
+func withLinks(root int, names []string) ([]string, error) {
+	type file struct{ dev, ino uint64 }
+	linked := map[file]bool{}
+	note := func(st *unix.Stat_t) {
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			linked[file{st.Dev, st.Ino}] = true
+		}
+	}
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(root, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		note(&st)
+		walk(root, name, func(_ string, st *unix.Stat_t) bool { note(st); return true })
+	}
+	if len(linked) == 0 {
+		return names, nil
+	}
+	hidden := map[string]bool{}
+	for _, name := range names {
+		hidden[name] = true
+	}
+	err := walk(root, ".", func(name string, st *unix.Stat_t) bool {
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && linked[file{st.Dev, st.Ino}] {
+			hidden[name] = true
+		}
+		return !hidden[name]
+	})
+	return slices.Collect(maps.Keys(hidden)), err
+}
+
+// walk calls f with all that is below the directory name of root, at any depth, and with its names relative to root. It goes into a
+// directory if f says so. It passes by directories that can't be read.
+func walk(root int, name string, f func(name string, st *unix.Stat_t) bool) error {
+	todo := []string{name}
+	buf := make([]byte, 1<<15)
+	for len(todo) > 0 {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		fd, err := openDeep(root, dir)
+		if err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM {
+			return failed("looking through a directory", err)
+		} else if err != nil {
+			continue
+		}
+		for {
+			n, err := unix.Getdents(fd, buf)
+			if err != nil || n == 0 {
+				break
+			}
+			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+			for _, name := range names {
+				var st unix.Stat_t
+				if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+					continue
+				}
+				if name = filepath.Join(dir, name); f(name, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+					todo = append(todo, name)
+				}
+			}
+		}
+		unix.Close(fd) //nolint:errcheck // nothing was written through it
+	}
+	return nil
+}
+
+// openDeep opens a directory whose name may be longer than the system takes.
+func openDeep(root int, name string) (int, error) {
+	const how = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+	at := root
+	for {
+		part, rest := name, ""
+		if len(name) > 4000 {
+			cut := strings.LastIndexByte(name[:4000], '/')
+			part, rest = name[:cut], name[cut+1:]
+		}
+		flags := how
+		if rest != "" {
+			flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+		}
+		fd, err := unix.Openat(at, part, flags, 0)
+		if at != root {
+			unix.Close(at) //nolint:errcheck // it is O_PATH
+		}
+		if at, name = fd, rest; err != nil || rest == "" {
+			return fd, err
+		}
+	}
+}
+
+// stamp gives a time such that all changes before have an earlier ctime, and all later ones this or a later one. The file that it takes it
+// from has no name. Where the file system has no such files it gives the zero time.
+func stamp(root int) (time.Time, error) {
+	fd, err := unix.Openat(root, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return time.Time{}, nil
+	}
+	defer unix.Close(fd) //nolint:errcheck // it has no name
+	var first, now unix.Stat_t
+	if err := unix.Fstat(fd, &first); err != nil {
+		return time.Time{}, failed("reading the clock of the root", err)
+	}
+	for begun := time.Now(); time.Since(begun) < 50*time.Millisecond; time.Sleep(100 * time.Microsecond) { // it may tick slowly
+		if err := errors.Join(unix.Fchmod(fd, 0o600), unix.Fstat(fd, &now)); err != nil {
+			return time.Time{}, failed("reading the clock of the root", err)
+		}
+		if now.Ctim != first.Ctim {
+			return time.Unix(now.Ctim.Unix()), nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// ID is the name of the run, for Open.
+func (r *Run) ID() string { return r.id }
+
+// Info gives what List does.
+func (r *Run) Info() Info {
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != boot(), Note: r.Note}
+}
+
+// Upper gives the upper layer.
+func (r *Run) Upper() Upper {
+	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Redirect: !r.User,
+		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
+}
+
+// Seal marks directories of the upper layer, named relative to the root, that the root has since the run began: the kernel does not know that,
+// so that what a program deletes in them leaves no whiteout. With the mark each is all that is there.
+func (r *Run) Seal(dirs []string) error {
+	mark := "trusted.overlay.opaque"
+	if r.User {
+		mark = "user.overlay.opaque"
+	}
+	upper, err := unix.Open(r.file(UpperName), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return failed("opening the upper layer", err)
+	}
+	defer unix.Close(upper) //nolint:errcheck // it is O_PATH
+	for _, name := range dirs {
+		fd, err := openDeep(upper, name)
+		if err != nil {
+			return failed("opening a directory of the upper layer", err)
+		}
+		err = unix.Setxattr(proc(fd), mark, []byte("y"), 0)
+		if unix.Close(fd); err != nil { //nolint:errcheck // it is O_PATH
+			return failed("marking a directory of the upper layer", err)
+		}
+	}
+	return nil
+}
+
+// Close ends the program, and keeps the run for another process to open.
+func (r *Run) Close() error {
+	r.stop()
+	if r.lock == nil {
+		return nil
+	}
+	var err error
+	if r.process != nil {
+		if err = syncfs(r.file(UpperName)); err == nil {
+			r.Synced = true
+			err = r.save()
+		}
+	}
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
+}
+
+// syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
+func syncfs(dir string) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		err = errors.Join(unix.Syncfs(fd), unix.Close(fd))
+	}
+	if err != nil {
+		return failed("syncing the upper layer", err)
+	}
+	return nil
+}
+
+// boot tells the times apart that the machine was started.
+func boot() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
+
+// Drop ends the program and removes all of the run. A second time it does nothing.
+func (r *Run) Drop() error {
+	r.stop()
+	if r.lock == nil {
+		return nil
+	}
+	err := os.Remove(r.file("record")) // from here on it is swept, if not dropped
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = clear(r.dir, "lock")
+	}
+	if err == nil {
+		err = os.Remove(r.file("lock"))
+	}
+	if err != nil {
+		err = failed("removing a run", err)
+	} else {
+		_ = os.Remove(r.dir) // else another process sweeps it just now
+	}
+	err = errors.Join(err, r.lock.Close())
+	r.lock = nil
+	return err
+}
+
+// clear removes all that is in a directory but the name keep, at any depth and whatever the modes. Of a directory that is not empty the
+// directories in it move up first: so no name gets long, and few descriptors are open.
+func clear(dir, keep string) error {
+	top, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(top) //nolint:errcheck // nothing was written through it
+	moved := 0
+	empty := func(fd int, name string) error { // of a directory that is emptied
+		err := unix.Unlinkat(fd, name, 0)
+		if err == unix.EISDIR {
+			err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+		}
+		if err != unix.ENOTEMPTY && err != unix.EEXIST {
+			return err
+		}
+		if err := unix.Fchmodat(fd, name, 0o700, 0); err != nil {
+			return err // a rename changes what is in it: ..
+		}
+		for err = unix.EEXIST; err == unix.EEXIST; {
+			moved++
+			err = unix.Renameat2(fd, name, top, strconv.Itoa(moved), unix.RENAME_NOREPLACE)
+		}
+		return err
+	}
+	for left := 1; left > 0; {
+		left = 0
+		err := children(top, ".", func(_ int, name string) error {
+			if name == keep {
+				return nil
+			}
+			left++
+			err := unix.Unlinkat(top, name, 0)
+			if err != unix.EISDIR {
+				return err
+			}
+			if err := unix.Fchmodat(top, name, 0o700, 0); err != nil {
+				return err
+			}
+			if err := children(top, name, empty); err != nil {
+				return err
+			}
+			return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// children calls f with the names in the directory name of at.
+func children(at int, name string, f func(dir int, name string) error) error {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	d := os.NewFile(uintptr(fd), name)
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	names, err := d.Readdirnames(-1)
+	for _, child := range names {
+		if err == nil {
+			err = f(fd, child)
+		}
+	}
+	return err
+}
+
+func openPath(at int, name string) (int, error) {
+	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+}
+
+// proc names an open descriptor, also one that is O_PATH.
+func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// within says whether the path name is dir or below it.
+func within(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// under says whether the path name is within one of dirs.
+func under(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
+}
+
+// failed is the error for what the system says.
+func failed(doing string, err error) error { return &Error{Reason: Failed, Why: doing, Err: err} }
