@@ -57,17 +57,37 @@ func (p *process) fresh(fd int, take func(o *opened) bool) bool {
 	return false
 }
 
-// ask makes a call on a descriptor, and forgets all that was known of it.
-func (c calls) ask(q *request, into []byte) (reply, error) {
-	p, fd, err := c.s.of(q.fd)
-	if err != nil {
-		return reply{}, err
+// call makes a call in the worker that gave its descriptors.
+func (c calls) call(q *request, into []byte) (r reply, err error) {
+	p, err := c.at(q)
+	if err == nil {
+		r, err = p.done(q, into)
 	}
-	q.fd = fd
-	return p.done(q, into)
+	return r, err
 }
 
-// done is ask of one that has the worker's numbers, with the error of the call.
+// at is the worker that gave the descriptors of q, which get its numbers; where q has none, the worker of the moment.
+func (c calls) at(q *request) (p *process, err error) {
+	for _, n := range []*int{&q.fd, &q.dir} {
+		if *n == 0 || *n == unix.AT_FDCWD {
+			continue
+		}
+		var w *process
+		if w, *n, err = c.s.of(*n); err == nil && p != nil && w != p {
+			err = errEnded
+		}
+		if err != nil {
+			return nil, err
+		}
+		p = w
+	}
+	if p == nil {
+		return c.s.live()
+	}
+	return p, nil
+}
+
+// done makes a call that has the worker's numbers, with its error. All that was known of its descriptor is forgotten.
 func (p *process) done(q *request, into []byte) (reply, error) {
 	if changing(q.op) {
 		p.changes.Add(1)
@@ -160,40 +180,24 @@ func changing(o op) bool {
 	return false
 }
 
-// base finds the worker for a call below dir.
-func (c calls) base(dir int) (*process, int, error) {
-	if dir == unix.AT_FDCWD {
-		p, err := c.s.live()
-		return p, dir, err
-	}
-	return c.s.of(dir)
-}
-
 func (c calls) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
-	return c.opened(opOpen2, dir, name, int(flags), int64(resolve))
+	return c.opens(&request{op: opOpen2, dir: dir, name: name, a: int64(flags), b: int64(resolve)})
 }
 
 func (c calls) Openat(dir int, name string, flags int, mode uint32) (int, error) {
-	return c.opened(opOpen, dir, name, flags, int64(mode))
-}
-
-func (c calls) opened(o op, dir int, name string, flags int, b int64) (int, error) {
-	p, dir, err := c.base(dir)
-	if err != nil {
-		return -1, err
-	}
-	return p.opens(&request{op: o, dir: dir, name: name, a: int64(flags), b: b}, flags)
+	return c.opens(&request{op: opOpen, dir: dir, name: name, a: int64(flags), b: int64(mode)})
 }
 
 func (c calls) Reopen(fd, flags int) (int, error) {
-	p, fd, err := c.s.of(fd)
+	return c.opens(&request{op: opReopen, fd: fd, a: int64(flags)})
+}
+
+func (c calls) opens(q *request) (int, error) {
+	p, err := c.at(q)
 	if err != nil {
 		return -1, err
 	}
-	return p.opens(&request{op: opReopen, fd: fd, a: int64(flags)}, flags)
-}
-
-func (p *process) opens(q *request, flags int) (int, error) {
+	flags := int(q.a)
 	if flags&unix.O_CREAT != 0 {
 		p.changes.Add(1)
 	}
@@ -247,40 +251,34 @@ func (c calls) Close(fd int) error {
 }
 
 func (c calls) Name(fd int) (name string, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return "", err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
+	q := &request{op: opName, fd: fd}
+	p, err := c.at(q)
+	if err == nil && !p.fresh(q.fd, func(o *opened) bool {
 		name, o.name = o.name, ""
 		return name != ""
-	})
-	if !known {
+	}) {
 		var r reply
-		r, err = p.done(&request{op: opName, fd: fd}, nil)
+		r, err = p.done(q, nil)
 		name = r.text
 	}
 	return name, err
 }
 
 func (c calls) Readlinkat(dir int, name string) (string, error) {
-	p, dir, err := c.s.of(dir)
-	if err != nil {
-		return "", err
-	}
-	r, err := p.done(&request{op: opReadlink, fd: dir, name: name}, nil)
+	r, err := c.call(&request{op: opReadlink, fd: dir, name: name}, nil)
 	return r.text, err
 }
 
 func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error) {
-	p, dir, err := c.s.of(dir)
+	q := &request{op: opStatx, fd: dir, name: name, a: int64(flags)}
+	p, err := c.at(q)
 	if err != nil {
 		return x, err
 	}
 	var s *stat
 	changes := p.changes.Load()
 	if name == "" {
-		p.fresh(dir, func(o *opened) bool {
+		p.fresh(q.fd, func(o *opened) bool {
 			if s, o.stat = o.stat, nil; s == nil {
 				s, o.after = o.after, nil
 			}
@@ -288,13 +286,13 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		})
 	}
 	if s == nil {
-		r, err := p.done(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
+		r, err := p.done(q, nil)
 		if err != nil {
 			return x, err
 		}
 		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
 			p.openMu.Lock()
-			if o := p.known.open[dir]; o != nil {
+			if o := p.known.open[q.fd]; o != nil {
 				o.told = told{name: r.text, changes: changes, at: time.Now().UnixNano()}
 			}
 			p.openMu.Unlock()
@@ -305,27 +303,23 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 }
 
 func (c calls) Magic(fd int) (magic uint32, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return 0, err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
-		if o.magic == nil {
-			return false
+	q := &request{op: opMagic, fd: fd}
+	p, err := c.at(q)
+	if err == nil && !p.fresh(q.fd, func(o *opened) (known bool) {
+		if known = o.magic != nil; known {
+			magic, o.magic = *o.magic, nil
 		}
-		magic, o.magic = *o.magic, nil
-		return true
-	})
-	if known {
-		return magic, nil
+		return known
+	}) {
+		var r reply
+		r, err = p.done(q, nil)
+		magic = r.magic
 	}
-	r, err := p.done(&request{op: opMagic, fd: fd}, nil)
-	return r.magic, err
+	return magic, err
 }
 
 func (c calls) Faccessat(dir int, name string, mode uint32) error {
-	_, err := c.ask(&request{op: opAccess, fd: dir, name: name, a: int64(mode)}, nil)
-	return err
+	return c.change(&request{op: opAccess, fd: dir, name: name, a: int64(mode)})
 }
 
 // endless is more than the listing of a directory has, bytes: a walk waits for the end of it.
@@ -373,11 +367,10 @@ func (s *Session) lied() error {
 }
 
 func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return 0, err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
+	buf = buf[:min(len(buf), chunk)]
+	q := &request{op: opPread, fd: fd, a: off, b: int64(len(buf))}
+	p, err := c.at(q)
+	if err != nil || p.fresh(q.fd, func(o *opened) bool {
 		if !o.end || off != o.from {
 			return false
 		}
@@ -387,12 +380,10 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 		}
 		o.stat, o.name, o.magic = nil, "", nil
 		return true
-	})
-	if known {
-		return n, nil
+	}) {
+		return n, err
 	}
-	buf = buf[:min(len(buf), chunk)]
-	r, err := p.done(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
+	r, err := p.done(q, buf)
 	return int(r.n), err
 }
 
@@ -424,20 +415,86 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 }
 
 func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
-	r, err := c.ask(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
+	r, err := c.call(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
 	if _, _, o, kerr := c.known(fd); kerr == nil && off == 0 && whence == io.SeekStart {
 		atomic.StoreInt64(&o.pos, 0)
 	}
 	return r.n, err
 }
 
-func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
-	if w, own, err := c.s.of(fd); err == nil && name == "" && w.fresh(own, func(o *opened) (bare bool) {
+func (c calls) Fgetxattr(fd int, name string, buf []byte) (int, error) {
+	q := &request{op: opGetxattr, fd: fd, name: name, b: int64(len(buf))}
+	p, err := c.at(q)
+	if err != nil || name == "" && p.fresh(q.fd, func(o *opened) (bare bool) {
 		bare, o.bare = o.bare, false
 		return bare
 	}) {
-		return 0, nil
+		return 0, err
 	}
-	r, err := c.ask(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(p))}, p)
+	r, err := p.done(q, buf)
 	return int(r.n), err
+}
+
+func (c calls) Fsetxattr(fd int, name string, value []byte) error {
+	return c.change(&request{op: opSetxattr, fd: fd, name: name, data: value})
+}
+
+func (c calls) Fremovexattr(fd int, name string) error {
+	return c.change(&request{op: opRemovexattr, fd: fd, name: name})
+}
+
+// change makes a call that answers nothing.
+func (c calls) change(q *request) error {
+	_, err := c.call(q, nil)
+	return err
+}
+
+func (c calls) Fchown(fd, uid, gid int) error {
+	return c.change(&request{op: opChown, fd: fd, a: int64(uid), b: int64(gid)})
+}
+
+func (c calls) ChmodPath(fd int, mode uint32) error {
+	return c.change(&request{op: opChmodPath, fd: fd, a: int64(mode)})
+}
+
+func (c calls) Touch(fd int, modified unix.Timespec) error {
+	sec, nsec := modified.Unix()
+	return c.change(&request{op: opTouch, fd: fd, a: sec, b: nsec})
+}
+
+func (c calls) Fallocate(fd int, mode uint32, off, n int64) error {
+	return c.change(&request{op: opFallocate, fd: fd, a: int64(mode), b: off, c: n})
+}
+
+func (c calls) Ftruncate(fd int, size int64) error {
+	return c.change(&request{op: opTruncate, fd: fd, a: size})
+}
+
+func (c calls) Fsync(fd int) error { return c.change(&request{op: opFsync, fd: fd}) }
+
+func (c calls) Linkat(a int, from string, b int, to string) error {
+	return c.change(&request{op: opLink, fd: a, text: from, dir: b, name: to})
+}
+
+func (c calls) Renameat2(a int, from string, b int, to string, flags uint) error {
+	return c.change(&request{op: opRename, fd: a, text: from, dir: b, name: to, a: int64(flags)})
+}
+
+func (c calls) Unlinkat(dir int, name string, flags int) error {
+	return c.change(&request{op: opUnlink, dir: dir, name: name, a: int64(flags)})
+}
+
+func (c calls) Mkdirat(dir int, name string, mode uint32) error {
+	return c.change(&request{op: opMkdir, dir: dir, name: name, a: int64(mode)})
+}
+
+func (c calls) Symlinkat(target string, dir int, name string) error {
+	return c.change(&request{op: opSymlink, dir: dir, name: name, text: target})
+}
+
+func (c calls) Lease(fd int) error { return c.change(&request{op: opLease, fd: fd}) }
+
+func (c calls) User() (uid, gid int, groups []int) {
+	h := c.s.Hello()
+	return h.UID, h.GID, h.Groups
 }
