@@ -23,38 +23,47 @@ type opened struct {
 	flags  int
 	pos    int64 // of a directory, how much of its listing there was
 	synced bool  // nothing was written since it was
-	told
-}
 
-// told holds the answers that came with it; each serves one question.
-type told struct {
-	at, changes int64 // when that was
-	stat        *stat
-	after       *stat // when all of data had been read
-	bare        bool  // it has no extended attributes
-	magic       *uint32
-	name        string
-	data        []byte
-	end         bool // data is all that there is, and from is where it goes on
-	from        int64
+	at, changes int64         // when told was told
+	told        map[op]*reply // answers that came with it; each serves one question
+	after       *reply        // what it was when all of data had been read: to the second question for that
+	data        *reply        // all that is in it
+	from        int64         // where reading data goes on
 }
 
 // moment is how long an answer that came with a descriptor serves.
 const moment = 2 * time.Millisecond
 
-// fresh gives the knowledge about a descriptor, or nothing if it is too old.
-func (p *process) fresh(fd int, take func(o *opened) bool) bool {
+// ahead answers q by what came with its descriptor, unless that is too old.
+func (p *process) ahead(q *request, into []byte) (r reply, known bool) {
+	p.about(q.fd, func(o *opened) {
+		a := o.told[q.op]
+		switch {
+		case o.told == nil || q.name != "":
+		case time.Now().UnixNano()-o.at >= int64(moment) || o.changes != p.changes.Load():
+			o.told, o.data = nil, nil
+		case q.op == opPread && o.data != nil && q.a == o.from:
+			r.n, known = int64(copy(into, o.data.data[min(q.a, int64(len(o.data.data))):])), true
+			if o.from += r.n; r.n == 0 && len(into) > 0 {
+				o.data = nil
+			}
+			o.told[opStatx], o.told[opName], o.told[opMagic] = nil, nil, nil
+		case a != nil:
+			r, known, o.told[q.op] = *a, true, nil
+		case q.op == opStatx && o.after != nil:
+			r, known, o.after = *o.after, true, nil
+		}
+	})
+	return r, known
+}
+
+// about calls f with the knowledge about a descriptor, if there is any.
+func (p *process) about(fd int, f func(o *opened)) {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
-	o := p.known.open[fd]
-	if o == nil || o.at == 0 {
-		return false
+	if o := p.known.open[fd]; o != nil {
+		f(o)
 	}
-	if time.Now().UnixNano()-o.at < int64(moment) && o.changes == p.changes.Load() && take(o) {
-		return true
-	}
-	o.told = told{}
-	return false
 }
 
 // call makes a call in the worker that gave its descriptors.
@@ -87,36 +96,35 @@ func (c calls) at(q *request) (p *process, err error) {
 	return p, nil
 }
 
-// done makes a call that has the worker's numbers, with its error. All that was known of its descriptor is forgotten.
+// done makes a call that has the worker's numbers, with its error. The knowledge about its descriptor that it makes untrue or old is dropped.
 func (p *process) done(q *request, into []byte) (reply, error) {
+	if r, known := p.ahead(q, into); known {
+		return r, nil
+	}
 	if changing(q.op) {
 		p.changes.Add(1)
 		defer p.changes.Add(1)
 	}
-	p.asking(q, false)
+	p.about(q.fd, func(o *opened) {
+		delete(o.told, opStatx)
+		delete(o.told, opName)
+		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
+	})
+	changes := p.changes.Load()
 	r, err := p.ask(q, into, nil)
 	if err == nil {
 		err = p.believed(q, &r, into)
 	}
 	if err == nil {
-		p.asking(q, true)
+		p.about(q.fd, func(o *opened) {
+			o.synced = o.synced || q.op == opFsync
+			if q.op == opStatx && q.name == "" && r.text != "" { // where it is comes with what it is
+				o.told, o.after, o.data = map[op]*reply{opName: {text: r.text}}, nil, nil
+				o.at, o.changes = time.Now().UnixNano(), changes
+			}
+		})
 	}
 	return r, err
-}
-
-// asking drops the knowledge about q's descriptor that the call makes untrue or old.
-func (p *process) asking(q *request, done bool) {
-	p.openMu.Lock()
-	defer p.openMu.Unlock()
-	o := p.known.open[q.fd]
-	switch {
-	case o == nil:
-	case !done:
-		o.stat, o.name = nil, ""
-		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
-	case q.op == opFsync:
-		o.synced = true
-	}
 }
 
 // nonsense ends a worker that gives an impossible answer.
@@ -206,18 +214,18 @@ func (c calls) opens(q *request) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	o := &opened{flags: flags, told: told{at: time.Now().UnixNano(), changes: changes}}
+	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes, told: map[op]*reply{}}
 	if r.bits&hasStat != 0 {
-		o.stat, o.magic = &r.stat, &r.magic
+		o.told[opStatx], o.told[opMagic] = &r, &r
 	}
-	if r.bits&hasText != 0 {
-		o.name = r.text
+	if r.bits&hasText != 0 && r.text != "" {
+		o.told[opName] = &r
 	}
-	if o.end = r.bits&hasData != 0; o.end {
-		o.data = r.data
-		if o.bare = r.bits&atEnd != 0; o.bare {
-			o.after = o.stat
-		}
+	if r.bits&hasData != 0 {
+		o.data = &r
+	}
+	if r.bits&atEnd != 0 && r.bits&(hasData|hasStat) == hasData|hasStat {
+		o.told[opGetxattr], o.after = &reply{}, &reply{stat: r.stat}
 	}
 	fd := int(r.n)
 	p.openMu.Lock()
@@ -250,18 +258,9 @@ func (c calls) Close(fd int) error {
 	return nil
 }
 
-func (c calls) Name(fd int) (name string, err error) {
-	q := &request{op: opName, fd: fd}
-	p, err := c.at(q)
-	if err == nil && !p.fresh(q.fd, func(o *opened) bool {
-		name, o.name = o.name, ""
-		return name != ""
-	}) {
-		var r reply
-		r, err = p.done(q, nil)
-		name = r.text
-	}
-	return name, err
+func (c calls) Name(fd int) (string, error) {
+	r, err := c.call(&request{op: opName, fd: fd}, nil)
+	return r.text, err
 }
 
 func (c calls) Readlinkat(dir int, name string) (string, error) {
@@ -270,52 +269,16 @@ func (c calls) Readlinkat(dir int, name string) (string, error) {
 }
 
 func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error) {
-	q := &request{op: opStatx, fd: dir, name: name, a: int64(flags)}
-	p, err := c.at(q)
-	if err != nil {
-		return x, err
+	r, err := c.call(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
+	if err == nil {
+		x, _ = r.stat.statx()
 	}
-	var s *stat
-	changes := p.changes.Load()
-	if name == "" {
-		p.fresh(q.fd, func(o *opened) bool {
-			if s, o.stat = o.stat, nil; s == nil {
-				s, o.after = o.after, nil
-			}
-			return s != nil
-		})
-	}
-	if s == nil {
-		r, err := p.done(q, nil)
-		if err != nil {
-			return x, err
-		}
-		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
-			p.openMu.Lock()
-			if o := p.known.open[q.fd]; o != nil {
-				o.told = told{name: r.text, changes: changes, at: time.Now().UnixNano()}
-			}
-			p.openMu.Unlock()
-		}
-	}
-	x, _ = s.statx()
-	return x, nil
+	return x, err
 }
 
-func (c calls) Magic(fd int) (magic uint32, err error) {
-	q := &request{op: opMagic, fd: fd}
-	p, err := c.at(q)
-	if err == nil && !p.fresh(q.fd, func(o *opened) (known bool) {
-		if known = o.magic != nil; known {
-			magic, o.magic = *o.magic, nil
-		}
-		return known
-	}) {
-		var r reply
-		r, err = p.done(q, nil)
-		magic = r.magic
-	}
-	return magic, err
+func (c calls) Magic(fd int) (uint32, error) {
+	r, err := c.call(&request{op: opMagic, fd: fd}, nil)
+	return r.magic, err
 }
 
 func (c calls) Faccessat(dir int, name string, mode uint32) error {
@@ -366,24 +329,9 @@ func (s *Session) lied() error {
 	return p.nonsense()
 }
 
-func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
+func (c calls) Pread(fd int, buf []byte, off int64) (int, error) {
 	buf = buf[:min(len(buf), chunk)]
-	q := &request{op: opPread, fd: fd, a: off, b: int64(len(buf))}
-	p, err := c.at(q)
-	if err != nil || p.fresh(q.fd, func(o *opened) bool {
-		if !o.end || off != o.from {
-			return false
-		}
-		n = copy(buf, o.data[min(off, int64(len(o.data))):])
-		if o.from += int64(n); n == 0 && len(buf) > 0 {
-			o.data, o.end = nil, false
-		}
-		o.stat, o.name, o.magic = nil, "", nil
-		return true
-	}) {
-		return n, err
-	}
-	r, err := p.done(q, buf)
+	r, err := c.call(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
 	return int(r.n), err
 }
 
@@ -423,15 +371,7 @@ func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
 }
 
 func (c calls) Fgetxattr(fd int, name string, buf []byte) (int, error) {
-	q := &request{op: opGetxattr, fd: fd, name: name, b: int64(len(buf))}
-	p, err := c.at(q)
-	if err != nil || name == "" && p.fresh(q.fd, func(o *opened) (bare bool) {
-		bare, o.bare = o.bare, false
-		return bare
-	}) {
-		return 0, err
-	}
-	r, err := p.done(q, buf)
+	r, err := c.call(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(buf))}, buf)
 	return int(r.n), err
 }
 
