@@ -23,80 +23,108 @@ type opened struct {
 	flags  int
 	pos    int64 // of a directory, how much of its listing there was
 	synced bool  // nothing was written since it was
-	told
-}
 
-// told holds the answers that came with it; each serves one question.
-type told struct {
-	at, changes int64 // when that was
-	stat        *stat
-	after       *stat // when all of data had been read
-	bare        bool  // it has no extended attributes
-	magic       *uint32
-	name        string
-	data        []byte
-	end         bool // data is all that there is, and from is where it goes on
-	from        int64
+	at, changes int64         // when told was told
+	told        map[op]*reply // answers that came with it; each serves one question
+	after       *reply        // what it was when all of data had been read: to the second question for that
+	data        *reply        // all that is in it
+	from        int64         // where reading data goes on
 }
 
 // moment is how long an answer that came with a descriptor serves.
 const moment = 2 * time.Millisecond
 
-// fresh gives the knowledge about a descriptor, or nothing if it is too old.
-func (p *process) fresh(fd int, take func(o *opened) bool) bool {
+// ahead answers q by what came with its descriptor, unless that is too old.
+func (p *process) ahead(q *request, into []byte) (r reply, known bool) {
+	p.about(q.fd, func(o *opened) {
+		a := o.told[q.op]
+		switch {
+		case o.told == nil || q.name != "":
+		case time.Now().UnixNano()-o.at >= int64(moment) || o.changes != p.changes.Load():
+			o.told, o.data = nil, nil
+		case q.op == opPread && o.data != nil && q.a == o.from:
+			r.n, known = int64(copy(into, o.data.data[min(q.a, int64(len(o.data.data))):])), true
+			if o.from += r.n; r.n == 0 && len(into) > 0 {
+				o.data = nil
+			}
+			o.told[opStatx], o.told[opName], o.told[opMagic] = nil, nil, nil
+		case a != nil:
+			r, known, o.told[q.op] = *a, true, nil
+		case q.op == opStatx && o.after != nil:
+			r, known, o.after = *o.after, true, nil
+		}
+	})
+	return r, known
+}
+
+// about calls f with the knowledge about a descriptor, if there is any.
+func (p *process) about(fd int, f func(o *opened)) {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
-	o := p.known.open[fd]
-	if o == nil || o.at == 0 {
-		return false
+	if o := p.known.open[fd]; o != nil {
+		f(o)
 	}
-	if time.Now().UnixNano()-o.at < int64(moment) && o.changes == p.changes.Load() && take(o) {
-		return true
-	}
-	o.told = told{}
-	return false
 }
 
-// ask makes a call on a descriptor, and forgets all that was known of it.
-func (c calls) ask(q *request, into []byte) (reply, error) {
-	p, fd, err := c.s.of(q.fd)
-	if err != nil {
-		return reply{}, err
+// call makes a call in the worker that gave its descriptors.
+func (c calls) call(q *request, into []byte) (r reply, err error) {
+	p, err := c.at(q)
+	if err == nil {
+		r, err = p.done(q, into)
 	}
-	q.fd = fd
-	return p.done(q, into)
+	return r, err
 }
 
-// done is ask of one that has the worker's numbers, with the error of the call.
+// at is the worker that gave the descriptors of q, which get its numbers; where q has none, the worker of the moment.
+func (c calls) at(q *request) (p *process, err error) {
+	for _, n := range []*int{&q.fd, &q.dir} {
+		if *n == 0 || *n == unix.AT_FDCWD {
+			continue
+		}
+		var w *process
+		if w, *n, err = c.s.of(*n); err == nil && p != nil && w != p {
+			err = errEnded
+		}
+		if err != nil {
+			return nil, err
+		}
+		p = w
+	}
+	if p == nil {
+		return c.s.live()
+	}
+	return p, nil
+}
+
+// done makes a call that has the worker's numbers, with its error. The knowledge about its descriptor that it makes untrue or old is dropped.
 func (p *process) done(q *request, into []byte) (reply, error) {
+	if r, known := p.ahead(q, into); known {
+		return r, nil
+	}
 	if changing(q.op) {
 		p.changes.Add(1)
 		defer p.changes.Add(1)
 	}
-	p.asking(q, false)
+	p.about(q.fd, func(o *opened) {
+		delete(o.told, opStatx)
+		delete(o.told, opName)
+		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
+	})
+	changes := p.changes.Load()
 	r, err := p.ask(q, into, nil)
 	if err == nil {
 		err = p.believed(q, &r, into)
 	}
 	if err == nil {
-		p.asking(q, true)
+		p.about(q.fd, func(o *opened) {
+			o.synced = o.synced || q.op == opFsync
+			if q.op == opStatx && q.name == "" && r.text != "" { // where it is comes with what it is
+				o.told, o.after, o.data = map[op]*reply{opName: {text: r.text}}, nil, nil
+				o.at, o.changes = time.Now().UnixNano(), changes
+			}
+		})
 	}
 	return r, err
-}
-
-// asking drops the knowledge about q's descriptor that the call makes untrue or old.
-func (p *process) asking(q *request, done bool) {
-	p.openMu.Lock()
-	defer p.openMu.Unlock()
-	o := p.known.open[q.fd]
-	switch {
-	case o == nil:
-	case !done:
-		o.stat, o.name = nil, ""
-		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
-	case q.op == opFsync:
-		o.synced = true
-	}
 }
 
 // nonsense ends a worker that gives an impossible answer.
@@ -160,40 +188,24 @@ func changing(o op) bool {
 	return false
 }
 
-// base finds the worker for a call below dir.
-func (c calls) base(dir int) (*process, int, error) {
-	if dir == unix.AT_FDCWD {
-		p, err := c.s.live()
-		return p, dir, err
-	}
-	return c.s.of(dir)
-}
-
 func (c calls) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
-	return c.opened(opOpen2, dir, name, int(flags), int64(resolve))
+	return c.opens(&request{op: opOpen2, dir: dir, name: name, a: int64(flags), b: int64(resolve)})
 }
 
 func (c calls) Openat(dir int, name string, flags int, mode uint32) (int, error) {
-	return c.opened(opOpen, dir, name, flags, int64(mode))
-}
-
-func (c calls) opened(o op, dir int, name string, flags int, b int64) (int, error) {
-	p, dir, err := c.base(dir)
-	if err != nil {
-		return -1, err
-	}
-	return p.opens(&request{op: o, dir: dir, name: name, a: int64(flags), b: b}, flags)
+	return c.opens(&request{op: opOpen, dir: dir, name: name, a: int64(flags), b: int64(mode)})
 }
 
 func (c calls) Reopen(fd, flags int) (int, error) {
-	p, fd, err := c.s.of(fd)
+	return c.opens(&request{op: opReopen, fd: fd, a: int64(flags)})
+}
+
+func (c calls) opens(q *request) (int, error) {
+	p, err := c.at(q)
 	if err != nil {
 		return -1, err
 	}
-	return p.opens(&request{op: opReopen, fd: fd, a: int64(flags)}, flags)
-}
-
-func (p *process) opens(q *request, flags int) (int, error) {
+	flags := int(q.a)
 	if flags&unix.O_CREAT != 0 {
 		p.changes.Add(1)
 	}
@@ -202,18 +214,18 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	o := &opened{flags: flags, told: told{at: time.Now().UnixNano(), changes: changes}}
+	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes, told: map[op]*reply{}}
 	if r.bits&hasStat != 0 {
-		o.stat, o.magic = &r.stat, &r.magic
+		o.told[opStatx], o.told[opMagic] = &r, &r
 	}
-	if r.bits&hasText != 0 {
-		o.name = r.text
+	if r.bits&hasText != 0 && r.text != "" {
+		o.told[opName] = &r
 	}
-	if o.end = r.bits&hasData != 0; o.end {
-		o.data = r.data
-		if o.bare = r.bits&atEnd != 0; o.bare {
-			o.after = o.stat
-		}
+	if r.bits&hasData != 0 {
+		o.data = &r
+	}
+	if r.bits&atEnd != 0 && r.bits&(hasData|hasStat) == hasData|hasStat {
+		o.told[opGetxattr], o.after = &reply{}, &reply{stat: r.stat}
 	}
 	fd := int(r.n)
 	p.openMu.Lock()
@@ -246,86 +258,31 @@ func (c calls) Close(fd int) error {
 	return nil
 }
 
-func (c calls) Name(fd int) (name string, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return "", err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
-		name, o.name = o.name, ""
-		return name != ""
-	})
-	if !known {
-		var r reply
-		r, err = p.done(&request{op: opName, fd: fd}, nil)
-		name = r.text
-	}
-	return name, err
+func (c calls) Name(fd int) (string, error) {
+	r, err := c.call(&request{op: opName, fd: fd}, nil)
+	return r.text, err
 }
 
 func (c calls) Readlinkat(dir int, name string) (string, error) {
-	p, dir, err := c.s.of(dir)
-	if err != nil {
-		return "", err
-	}
-	r, err := p.done(&request{op: opReadlink, fd: dir, name: name}, nil)
+	r, err := c.call(&request{op: opReadlink, fd: dir, name: name}, nil)
 	return r.text, err
 }
 
 func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error) {
-	p, dir, err := c.s.of(dir)
-	if err != nil {
-		return x, err
+	r, err := c.call(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
+	if err == nil {
+		x, _ = r.stat.statx()
 	}
-	var s *stat
-	changes := p.changes.Load()
-	if name == "" {
-		p.fresh(dir, func(o *opened) bool {
-			if s, o.stat = o.stat, nil; s == nil {
-				s, o.after = o.after, nil
-			}
-			return s != nil
-		})
-	}
-	if s == nil {
-		r, err := p.done(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
-		if err != nil {
-			return x, err
-		}
-		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
-			p.openMu.Lock()
-			if o := p.known.open[dir]; o != nil {
-				o.told = told{name: r.text, changes: changes, at: time.Now().UnixNano()}
-			}
-			p.openMu.Unlock()
-		}
-	}
-	x, _ = s.statx()
-	return x, nil
+	return x, err
 }
 
-func (c calls) Magic(fd int) (magic uint32, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return 0, err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
-		if o.magic == nil {
-			return false
-		}
-		magic, o.magic = *o.magic, nil
-		return true
-	})
-	if known {
-		return magic, nil
-	}
-	r, err := p.done(&request{op: opMagic, fd: fd}, nil)
+func (c calls) Magic(fd int) (uint32, error) {
+	r, err := c.call(&request{op: opMagic, fd: fd}, nil)
 	return r.magic, err
 }
 
 func (c calls) Faccessat(dir int, name string, mode uint32) error {
-	_, err := c.ask(&request{op: opAccess, fd: dir, name: name, a: int64(mode)}, nil)
-	return err
+	return c.change(&request{op: opAccess, fd: dir, name: name, a: int64(mode)})
 }
 
 // endless is more than the listing of a directory has, bytes: a walk waits for the end of it.
@@ -372,27 +329,9 @@ func (s *Session) lied() error {
 	return p.nonsense()
 }
 
-func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
-	p, fd, err := c.s.of(fd)
-	if err != nil {
-		return 0, err
-	}
-	known := p.fresh(fd, func(o *opened) bool {
-		if !o.end || off != o.from {
-			return false
-		}
-		n = copy(buf, o.data[min(off, int64(len(o.data))):])
-		if o.from += int64(n); n == 0 && len(buf) > 0 {
-			o.data, o.end = nil, false
-		}
-		o.stat, o.name, o.magic = nil, "", nil
-		return true
-	})
-	if known {
-		return n, nil
-	}
+func (c calls) Pread(fd int, buf []byte, off int64) (int, error) {
 	buf = buf[:min(len(buf), chunk)]
-	r, err := p.done(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
+	r, err := c.call(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
 	return int(r.n), err
 }
 
@@ -424,20 +363,78 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 }
 
 func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
-	r, err := c.ask(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
+	r, err := c.call(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
 	if _, _, o, kerr := c.known(fd); kerr == nil && off == 0 && whence == io.SeekStart {
 		atomic.StoreInt64(&o.pos, 0)
 	}
 	return r.n, err
 }
 
-func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
-	if w, own, err := c.s.of(fd); err == nil && name == "" && w.fresh(own, func(o *opened) (bare bool) {
-		bare, o.bare = o.bare, false
-		return bare
-	}) {
-		return 0, nil
-	}
-	r, err := c.ask(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(p))}, p)
+func (c calls) Fgetxattr(fd int, name string, buf []byte) (int, error) {
+	r, err := c.call(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(buf))}, buf)
 	return int(r.n), err
+}
+
+func (c calls) Fsetxattr(fd int, name string, value []byte) error {
+	return c.change(&request{op: opSetxattr, fd: fd, name: name, data: value})
+}
+
+func (c calls) Fremovexattr(fd int, name string) error {
+	return c.change(&request{op: opRemovexattr, fd: fd, name: name})
+}
+
+// change makes a call that answers nothing.
+func (c calls) change(q *request) error {
+	_, err := c.call(q, nil)
+	return err
+}
+
+func (c calls) Fchown(fd, uid, gid int) error {
+	return c.change(&request{op: opChown, fd: fd, a: int64(uid), b: int64(gid)})
+}
+
+func (c calls) ChmodPath(fd int, mode uint32) error {
+	return c.change(&request{op: opChmodPath, fd: fd, a: int64(mode)})
+}
+
+func (c calls) Touch(fd int, modified unix.Timespec) error {
+	sec, nsec := modified.Unix()
+	return c.change(&request{op: opTouch, fd: fd, a: sec, b: nsec})
+}
+
+func (c calls) Fallocate(fd int, mode uint32, off, n int64) error {
+	return c.change(&request{op: opFallocate, fd: fd, a: int64(mode), b: off, c: n})
+}
+
+func (c calls) Ftruncate(fd int, size int64) error {
+	return c.change(&request{op: opTruncate, fd: fd, a: size})
+}
+
+func (c calls) Fsync(fd int) error { return c.change(&request{op: opFsync, fd: fd}) }
+
+func (c calls) Linkat(a int, from string, b int, to string) error {
+	return c.change(&request{op: opLink, fd: a, text: from, dir: b, name: to})
+}
+
+func (c calls) Renameat2(a int, from string, b int, to string, flags uint) error {
+	return c.change(&request{op: opRename, fd: a, text: from, dir: b, name: to, a: int64(flags)})
+}
+
+func (c calls) Unlinkat(dir int, name string, flags int) error {
+	return c.change(&request{op: opUnlink, dir: dir, name: name, a: int64(flags)})
+}
+
+func (c calls) Mkdirat(dir int, name string, mode uint32) error {
+	return c.change(&request{op: opMkdir, dir: dir, name: name, a: int64(mode)})
+}
+
+func (c calls) Symlinkat(target string, dir int, name string) error {
+	return c.change(&request{op: opSymlink, dir: dir, name: name, text: target})
+}
+
+func (c calls) Lease(fd int) error { return c.change(&request{op: opLease, fd: fd}) }
+
+func (c calls) User() (uid, gid int, groups []int) {
+	h := c.s.Hello()
+	return h.UID, h.GID, h.Groups
 }

@@ -28,7 +28,7 @@ type greeting struct {
 
 // process is one worker, from its start to its end.
 type process struct {
-	turn  int // 1 for the first
+	turn  int // never 0, so that no descriptor of a session is
 	hello Hello
 	hang  time.Duration
 
@@ -137,7 +137,7 @@ func (p *process) unstarted(ended bool, err error) error {
 func newProcess(turn, fd int, hang time.Duration) *process {
 	unix.SetNonblock(fd, true) //nolint:errcheck // then a write has no deadline
 	conn := os.NewFile(uintptr(fd), "worker")
-	p := &process{turn: turn & 0x3ff, hang: hang, conn: conn, in: newFrames(conn), out: sink{w: patient{conn, hang}}}
+	p := &process{turn: turn%0x3ff + 1, hang: hang, conn: conn, in: newFrames(conn), out: sink{w: patient{conn, hang}}}
 	p.read = make(chan struct{}, 1)
 	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
 	p.read <- struct{}{}

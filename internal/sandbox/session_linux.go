@@ -104,10 +104,12 @@ func (s *Session) of(fd int) (*process, int, error) {
 	p := s.now
 	s.mu.Unlock()
 	if p == nil || fd < 0 || fd>>fdBits != p.turn || p.isDead() {
-		return nil, -1, unavailable(errors.New("the worker that had it open has ended"))
+		return nil, -1, errEnded
 	}
 	return p, fd & (1<<fdBits - 1), nil
 }
+
+var errEnded = unavailable(errors.New("the worker that had it open has ended"))
 
 // fdBits is how many bits of a descriptor are the worker's; the others say which worker it was.
 const fdBits = 20
