@@ -63,7 +63,7 @@ func (a *authority) claims(changes map[string]any) string {
 }
 
 // A token holds if all of it is right; of any other nothing holds.
-func TestTokens(t *testing.T) {
+func TestIssuedTokens(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	strange, err2 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
