@@ -115,6 +115,7 @@ soak:
 	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
+	go test ./internal/serve/mcp -count=1 -run '^TestHTTPHalfOpen$$' -halfopen 10000
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWhereInGo$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
@@ -145,6 +146,7 @@ attacks:
 # The figures of docs/internals/benchmarks.md, except those of bench-search.
 bench:
 	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/serve/jsonrpc ./internal/serve ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/session ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+	go test ./internal/serve/mcp -count=1 -v -run '^TestHTTPLoad$$' -load
 
 # Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
 bench-checkpoint:

@@ -35,7 +35,7 @@ var floors = []string{
 // reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/internals/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
-	{"net net/http net/netip", "cmd/moltis-fs internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/mcp internal/policy/rego internal/testbox internal/toolstest"},
+	{"net net/http net/netip", "cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/mcp internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
 	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},

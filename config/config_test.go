@@ -336,8 +336,8 @@ func TestExampleDecodes(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", c, Default())
 	}
 	commented := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
-	if n := len(commented.FindAll(Example(), -1)); n != 8 {
-		t.Errorf("%d keys are commented out, want the 8 without a default", n)
+	if n := len(commented.FindAll(Example(), -1)); n != 10 {
+		t.Errorf("%d keys are commented out, want the 10 without a default", n)
 	}
 	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
 	must(t, err)
@@ -362,7 +362,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 57 {
+	if len(rows) != 60 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }
@@ -521,5 +521,29 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The issuer and the audience are URLs of servers where nobody can answer in their place, and neither goes without the other.
+func TestIssuerKeys(t *testing.T) {
+	for text, says := range map[string]string{
+		"issuer = 'https://a.example'\naudience = 'https://b.example/mcp'":                      "",
+		"issuer = 'http://127.0.0.1:7/x'\naudience = 'http://localhost:7780/mcp'":               "",
+		"audience = 'https://b.example/mcp'":                                                    "",
+		"issuer = 'https://a.example'":                                                          "needs audience",
+		"issuer = 'http://a.example'\naudience = 'https://b.example/mcp'":                       "not https",
+		"issuer = 'http://127.0.0.1.evil.example'\naudience = 'https://b.example/mcp'":          "not https",
+		"issuer = 'a.example'\naudience = 'https://b.example/mcp'":                              "not the URL",
+		"issuer = 'https://me:secret@a.example'\naudience = 'https://b.example/mcp'":            "not the URL",
+		"issuer = 'https://a.example?x=1'\naudience = 'https://b.example/mcp'":                  "not the URL",
+		"issuer = 'file:///etc/passwd'\naudience = 'https://b.example/mcp'":                     "not the URL",
+		"issuer = 'https://a.example'\naudience = 'files'":                                      "not the URL",
+		"issuer = 'https://a.example'\naudience = 'https://b.example/mcp'\nclaim = ''":          "must not be empty",
+		"issuer = 'https://a.example'\naudience = 'https://b.example/mcp'\nprincipal = 'email'": "principal",
+	} {
+		_, err := Decode([]byte("[tools.fs.http]\n"+text+"\n"), "c.toml")
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -320,6 +320,7 @@ func writeChat(w http.ResponseWriter, q request, name string, c scriptedCall, st
 		return
 	}
 	answer["object"] = "chat.completion.chunk"
+	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range []obj{{"index": 0, "delta": message, "finish_reason": nil}, {"index": 0, "delta": obj{}, "finish_reason": why}} {
 		answer["choices"] = []any{choice}
 		event(w, "", answer)

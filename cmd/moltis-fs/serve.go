@@ -14,9 +14,9 @@ import (
 
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
-	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/jsonrpc"
 	"moltisfs/internal/serve/mcp"
 )

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/internal/serve"
 )
@@ -91,5 +93,28 @@ func TestPolicyHeaders(t *testing.T) {
 	}
 	if got := fmt.Sprint(policyHeaders(h)); got != "map[team:red user-id:7, 8]" {
 		t.Error(got)
+	}
+}
+
+// timed is an answer that knows its deadline.
+type timed struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (w *timed) SetWriteDeadline(d time.Time) error { w.deadline = d; return nil }
+
+// The time that an answer had does not end the next one on the same connection, though it has no body and sets none.
+func TestDeadlineOfTheAnswerBefore(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	_, secret := r.token(serve.Token{Principal: "ci"})
+	w := &timed{httptest.NewRecorder(), time.Unix(1, 0)}
+	q := httptest.NewRequest("POST", "http://127.0.0.1/rpc", strings.NewReader(`{"jsonrpc":"2.0","method":"session.create"}`))
+	q.Header.Set("Authorization", "Bearer "+secret)
+	q.Header.Set("Content-Type", "application/json")
+	r.server.ServeHTTP(w, q)
+	if w.Code != http.StatusNoContent || !w.deadline.IsZero() {
+		t.Errorf("%d, until %v", w.Code, w.deadline)
 	}
 }

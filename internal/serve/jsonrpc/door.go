@@ -18,8 +18,8 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
-	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/mcp"
 )
 
@@ -43,6 +43,7 @@ type caller struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before, on the same connection
 	var p peer
 	if c := connectionOf(r); c != nil {
 		p = c.peer

@@ -1,6 +1,7 @@
-// Package jsonrpc serves a dialect over JSON-RPC 2.0 and HTTP/1.1, on loopback addresses and Unix
-// sockets.
+// Package jsonrpc serves a dialect over HTTP/1.1, on loopback addresses and Unix sockets: by JSON-RPC 2.0, and by MCP, for which it
+// lets callers in and bounds what they take.
 //
+//	/mcp           streamable HTTP, see [mcp.HTTP]
 //	POST /rpc      capabilities.list{category?}  capabilities.describe{name}
 //	               capabilities.invoke{capability, arguments, session_id?}
 //	               js.run{code | file, timeout_secs?, heap_memory_max_mb?, session_id?}
@@ -15,14 +16,14 @@
 // request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
 // a call that this caller may not make, -32003 for no valid token, -32004 for no such session.
 //
-// Callers. A request has a token of package token as its bearer, and acts within that token's
-// scope and tier. A Unix socket asks the system instead who is at the other end: a process of our
+// Callers. A request has a token of package serve as its bearer, and acts within that token's
+// scope and tier; or one of the issuer that Options name. A Unix socket asks the system instead who is at the other end: a process of our
 // own user needs no token there, and where the system can't tell, it does. Nobody is let in without
 // either, on loopback too. An operator's token answers approvals and makes no calls. A token that
 // is revoked or expires holds at once no more, and its calls under way end within a second.
 //
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
-// DNS rebinding; an Origin has to be one that was named; a body has to be application/json.
+// DNS rebinding; an Origin has to be that Host or one that was named; a body has to be application/json.
 //
 // The server keeps no state for a connection. A session belongs to its principal, ends when nobody uses it for
 // an hour, and is gone when the server ends. All callers are shown the same tools.
@@ -47,8 +48,8 @@ import (
 
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
-	"moltisfs/internal/serve/issuer"
 	"moltisfs/internal/serve/mcp"
 )
 

@@ -33,6 +33,7 @@ type HTTP struct {
 	end                     context.CancelFunc
 	stopping                context.Context // ends before the server: streams that wait for news end
 	stop                    context.CancelFunc
+	takes, away             time.Duration // takeTime and absence
 }
 
 // ErrNoRight is the cause with which the context of a request ends when its caller may make no more calls.
@@ -62,7 +63,7 @@ func NewHTTP(d dialect.Dialect, o Options) (*HTTP, error) {
 
 // overHTTP serves what srv has until end.
 func (s *server) overHTTP(srv *sdk.Server, end context.CancelFunc) *HTTP {
-	h := &HTTP{server: s, end: end}
+	h := &HTTP{server: s, end: end, takes: takeTime, away: absence}
 	h.stopping, h.stop = context.WithCancel(s.done)
 	// The token of a request is checked by then; so the SDK gets it with each message.
 	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -109,7 +110,7 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Ca
 		}
 		defer leave()
 		by.session, by.heard = id, one.attend()
-		defer one.turnAway()
+		defer one.turnAway(h.away)
 		if r.Method == http.MethodDelete {
 			one.die() // else the SDK would wait for its calls
 			defer h.sessions.endThose(func(s *session) bool { return s == one })
@@ -123,19 +124,22 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Ca
 	r = r.Clone(context.WithValue(ctx, callerContext{}, by))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.Header.Set("Authorization", "Bearer -") // the caller is known; the SDK wants one
-	next.ServeHTTP(timed{w}, r)
+	next.ServeHTTP(timed{w, h.takes}, r)
 	if context.Cause(ctx) == ErrNoRight {
 		by.lapse()
 	}
 }
 
 // timed is the writer of an answer that a client takes in time: each part of it. Who takes nothing is cut off.
-type timed struct{ http.ResponseWriter }
+type timed struct {
+	http.ResponseWriter
+	takes time.Duration
+}
 
 func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 func (t timed) Write(b []byte) (int, error) {
-	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(takeTime))
+	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.takes))
 	return t.ResponseWriter.Write(b)
 }
 
@@ -195,8 +199,8 @@ func (m posted) stateless() bool {
 func refuse(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrpc.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	body, _ := json.Marshal(e)                             // a code and a text
-	_, _ = timed{w}.Write(ndjson.Reply(id, "error", body)) // a client that has gone hears no more
+	body, _ := json.Marshal(e)                                       // a code and a text
+	_, _ = timed{w, takeTime}.Write(ndjson.Reply(id, "error", body)) // a client that has gone hears no more
 }
 
 // begin takes a session over when it begins: from here on it is there for its principal.
@@ -245,7 +249,8 @@ func (h *HTTP) Close() {
 // sessions are the sessions of calls, by principal and name. They end when they are not used any more. Those of HTTP have a
 // connection of the SDK.
 type sessions struct {
-	end func(principal, name string)
+	end  func(principal, name string)
+	most int // of one principal
 
 	mu    sync.Mutex
 	all   map[sessionKey]*session
@@ -253,7 +258,7 @@ type sessions struct {
 }
 
 func newSessions(end func(principal, name string)) *sessions {
-	return &sessions{end: end, all: map[sessionKey]*session{}, count: map[string]int{}}
+	return &sessions{end: end, most: maxSessions, all: map[sessionKey]*session{}, count: map[string]int{}}
 }
 
 type sessionKey struct{ principal, name string }
@@ -282,10 +287,10 @@ func (s *sessions) use(principal, name string) (_ *session, leave func(), _ erro
 	one := s.all[sessionKey{principal, name}]
 	var old *session
 	if one == nil {
-		if s.count[principal] >= maxSessions {
+		if s.count[principal] >= s.most {
 			if old = s.oldest(principal); old == nil {
 				s.mu.Unlock()
-				return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("you use %d sessions; end some", maxSessions)}
+				return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("you use %d sessions; end some", s.most)}
 			}
 			s.remove(old)
 		}
@@ -387,12 +392,12 @@ func (one *session) attend() context.Context {
 	return one.heard
 }
 
-// turnAway ends what attend began.
-func (one *session) turnAway() {
+// turnAway ends what attend began. After so long without another request the client is taken for gone.
+func (one *session) turnAway(after time.Duration) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.open--; one.open == 0 {
-		one.away = time.AfterFunc(absence, one.deaf)
+		one.away = time.AfterFunc(after, one.deaf)
 	}
 }
 

@@ -234,7 +234,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		switch {
 		case method == "tools/call":
 			if r, ok := req.(*sdk.CallToolRequest); ok && s.listed.Load().known[r.Params.Name] == nil {
-				return nil, s.unknown(ctx, r)
+				return s.unknown(ctx, r)
 			}
 		case strings.HasPrefix(method, "prompts/"), strings.HasPrefix(method, "resources/"), method == "logging/setLevel", method == "completion/complete":
 			// The SDK answers these with empty lists although the server does not declare the features.
@@ -304,12 +304,16 @@ func (s *server) known(c client) client {
 }
 
 // unknown puts the call on record and names the nearest tool.
-func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
+func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result, error) {
 	c, err := s.callOf(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return protocolError(s.run(ctx, s.caller(req.Extra), c).err)
+	o := s.run(ctx, s.caller(req.Extra), c)
+	if o.err != nil {
+		return nil, protocolError(o.err)
+	}
+	return s.answer(req, o) // it is there since a moment
 }
 
 // protocolError gives the error for the client when no payload came.

@@ -104,7 +104,7 @@ func (i *Issuer) Check(ctx context.Context, raw string) (g Grant, err error) {
 	}
 	g = Grant{Principal: Prefix + name, Scopes: append(words(claims["scope"]), words(claims["scp"])...), Expires: token.Expiry}
 	if !g.May(Read) && !g.May(Write) {
-		return g, ErrScope
+		return Grant{}, ErrScope
 	}
 	return g, nil
 }
@@ -249,4 +249,3 @@ func (i *Issuer) Challenge(failed error) string {
 	}
 	return "Bearer " + said + fmt.Sprintf("scope=%q", Read+" "+Write)
 }
-

@@ -1,0 +1,25 @@
+package mcp
+
+import "time"
+
+// SetTimes sets how long a client may take for a part of an answer, and how long it may stay away from its session.
+func (h *HTTP) SetTimes(take, away time.Duration) { h.takes, h.away = take, away }
+
+// SessionsOf gives how many sessions a principal has.
+func (h *HTTP) SessionsOf(principal string) int {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	return h.sessions.count[principal]
+}
+
+// Waits reports whether a client waits at a request of this session.
+func (h *HTTP) Waits(principal, name string) bool {
+	one, leave := h.sessions.find(principal, name)
+	defer leave()
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.open > 0
+}
+
+// SetMost sets how many sessions a principal may have.
+func (h *HTTP) SetMost(sessions int) { h.sessions.most = sessions }
