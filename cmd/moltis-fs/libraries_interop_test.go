@@ -176,7 +176,7 @@ func (l library) drive(t *testing.T) {
 		Tools        []struct{ Name string }
 	}
 	said := next(&server)
-	row(t, l.name, "the tools are listed", len(server.Tools) == 10 && strings.Contains(server.Instructions, "put before the user"), said)
+	row(t, l.name, "the tools are listed", len(server.Tools) == 10 && (l.http || strings.Contains(server.Instructions, "put before the user")), said)
 	for _, c := range libraryCalls {
 		args := strings.ReplaceAll(c.args, "$R", root)
 		fmt.Fprintf(in, `{"name":%q,"arguments":%s,"answer":%q}`+"\n", c.tool, args, c.answer)
