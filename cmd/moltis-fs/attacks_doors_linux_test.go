@@ -23,6 +23,11 @@ var strangers = []stranger{
 	{"I03", "", "https://evil.example", "", "Bearer TOKEN", "GET", "/ws"},
 	{"I04", "", "", "application/json", "", "POST", "/rpc"},
 	{"I04", "", "", "application/json", "Bearer TOKENx", "POST", "/rpc"},
+	{"I01", "evil.example", "", "application/json", "Bearer TOKEN", "POST", "/mcp"},
+	{"I02", "", "https://evil.example", "application/json", "Bearer TOKEN", "POST", "/mcp"},
+	{"I03", "", "", "text/plain", "Bearer TOKEN", "POST", "/mcp"},
+	{"I04", "", "", "application/json", "", "POST", "/mcp"},
+	{"I04", "", "", "application/json", "Bearer TOKENx", "GET", "/mcp"},
 	{"I04", "", "", "", "", "GET", "/metrics"},
 	{"I04", "", "", "", "", "GET", "/ws"},
 }

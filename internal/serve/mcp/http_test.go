@@ -291,6 +291,15 @@ func TestHTTPBadInput(t *testing.T) {
 	if status, got := s.post(ci, session, callOf("1", "who")); status != 200 || !strings.Contains(got, "ci "+id) {
 		t.Errorf("afterwards: %d %s", status, got)
 	}
+	r, err := http.NewRequest("POST", "http://"+s.addr+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`))
+	must(t, err)
+	r.Header = with(old, "Authorization", "Bearer "+ci)
+	resp, err := http.DefaultClient.Do(r)
+	must(t, err)
+	defer resp.Body.Close()
+	if b, _ := io.ReadAll(resp.Body); !strings.Contains(string(b), "/mcp") {
+		t.Errorf("MCP at the address of JSON-RPC: %s", b)
+	}
 }
 
 // A call has the rights of its token, in both eras, and the session that it belongs to. A session that is ended is gone.
@@ -530,6 +539,28 @@ func TestHTTPElicitation(t *testing.T) {
 			}
 			must(t, conn.Close())
 		}
+	}
+}
+
+// A call that its client cancels ends, in both eras.
+func TestHTTPCancel(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	secret := s.token(tokens.Token{Principal: "ci"})
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		conn, err := sdk.NewClient(&sdk.Implementation{Name: "t"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{
+			Endpoint: "http://" + s.addr + "/mcp", HTTPClient: bearer(secret)}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-s.begun
+			cancel()
+		}()
+		if _, err := conn.CallTool(ctx, &sdk.CallToolParams{Name: "slow"}); err == nil {
+			t.Errorf("%s: it was not cancelled", revision)
+		}
+		<-s.begun // it has ended
+		must(t, conn.Close())
 	}
 }
 
