@@ -56,6 +56,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
