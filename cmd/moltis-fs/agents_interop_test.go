@@ -232,7 +232,7 @@ func setupCline(t *testing.T, home, _, model string, server []string) (args, env
 	laid(t, filepath.Join(home, ".cline", "data", "settings", "providers.json"), fmt.Sprintf(
 		`{"version":1,"lastUsedProvider":"openai-compatible","providers":{"openai-compatible":{"settings":{"provider":"openai-compatible","apiKey":"none","model":"scripted",`+
 			`"baseUrl":%q},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}}`, model+"/v1"))
-	return []string{"-P", "openai-compatible", "-m", "scripted", "go"}, []string{"CLINE_TELEMETRY_DISABLED=1"}
+	return []string{"-P", "openai-compatible", "-m", "scripted", "go on"}, []string{"CLINE_TELEMETRY_DISABLED=1"}
 }
 
 func setupContinue(t *testing.T, home, _, model string, server []string) (args, env []string) {

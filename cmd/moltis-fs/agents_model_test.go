@@ -320,9 +320,13 @@ func writeChat(w http.ResponseWriter, q request, name string, c scriptedCall, st
 		return
 	}
 	answer["object"] = "chat.completion.chunk"
+	delete(answer, "usage")
+	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range []obj{{"index": 0, "delta": message, "finish_reason": nil}, {"index": 0, "delta": obj{}, "finish_reason": why}} {
 		answer["choices"] = []any{choice}
 		event(w, "", answer)
 	}
+	answer["choices"], answer["usage"] = []any{}, usage
+	event(w, "", answer)
 	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 }
