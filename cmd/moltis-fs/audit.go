@@ -120,12 +120,12 @@ func (in *invocation) auditPage(ctx context.Context, most int) (*auditPage, erro
 		if from, ok = audit.ParseMark(mark); !ok {
 			return nil, misuse("take next_cursor of the answer before", "--cursor can't be %.200q", cursor)
 		}
-		for call := range strings.SplitSeq(calls, "~") {
+		for call := range strings.FieldsFuncSeq(calls, func(r rune) bool { return r == '~' }) {
 			ended[call] = true
 		}
 	}
 	both, scanned := in.given("json") && in.remote == nil, 0
-	err = in.auditBack(ctx, from, in.given("changes"), func(line []byte, e *audit.Entry, at audit.Mark) bool {
+	err = in.auditBack(ctx, from, until, in.given("changes"), func(line []byte, e *audit.Entry, at audit.Mark, change bool) bool {
 		if e.Time.Before(since) {
 			return true
 		}
@@ -133,12 +133,11 @@ func (in *invocation) auditPage(ctx context.Context, most int) (*auditPage, erro
 		told := intent && ended[e.Call]
 		if intent {
 			delete(ended, e.Call)
-		} else if e.Call != "" && at.Changes != from.Changes {
+		} else if e.Call != "" && change {
 			ended[e.Call] = true
 		}
-		from = at
 		scanned++
-		if (!told || both) && (until.IsZero() || e.Time.Before(until)) && in.wantsRecord(e) {
+		if (!told || both) && in.wantsRecord(e) {
 			if want := in.option("outcome"); want == "" || e.Outcome == want {
 				page.Records, page.entries = append(page.Records, line), append(page.entries, *e)
 			} else if !intent {
@@ -173,13 +172,13 @@ func (in *invocation) sinceUntil() (since, until time.Time, err error) {
 }
 
 // auditBack reads the audit log backwards.
-func (in *invocation) auditBack(ctx context.Context, from audit.Mark, changes bool, fn func([]byte, *audit.Entry, audit.Mark) bool) error {
+func (in *invocation) auditBack(ctx context.Context, from audit.Mark, until time.Time, changes bool, fn func([]byte, *audit.Entry, audit.Mark, bool) bool) error {
 	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
 	dir = filepath.Join(dir, "audit")
-	if err = audit.ReadBack(ctx, dir, from, changes, fn); errors.Is(err, fs.ErrNotExist) {
+	if err = audit.ReadBack(ctx, dir, from, until, changes, fn); errors.Is(err, fs.ErrNotExist) {
 		return noLog(dir)
 	}
 	return err
@@ -218,18 +217,22 @@ func (in *invocation) recent() (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// calls gives take the outcomes of the calls of agents and persons, newest first, and says whether each began a change.
-func (in *invocation) calls(ctx context.Context, since, until time.Time, take func(e *audit.Entry, change bool)) error {
-	before := audit.Mark{}
-	return in.auditBack(ctx, before, false, func(_ []byte, e *audit.Entry, at audit.Mark) bool {
-		change := at.Changes != before.Changes
-		before = at
-		if e.Phase == "outcome" && e.Dialect != "operator" && !e.Time.Before(since) && (until.IsZero() || e.Time.Before(until)) &&
+// calls gives take the outcomes of the calls of agents and persons, newest first, and says whether each began a change. partial: a server
+// looked at no more than the newest so many.
+func (in *invocation) calls(ctx context.Context, since, until time.Time, take func(e *audit.Entry, change bool)) (partial bool, err error) {
+	left := 2 * mostScanned
+	err = in.auditBack(ctx, audit.Mark{}, until, false, func(_ []byte, e *audit.Entry, _ audit.Mark, change bool) bool {
+		if left--; left < 0 && in.remote != nil {
+			partial = true
+			return true
+		}
+		if e.Phase == "outcome" && e.Dialect != "operator" && !e.Time.Before(since) &&
 			(!in.given("principal") || e.Principal == in.option("principal")) {
 			take(e, change)
 		}
 		return e.Time.Before(since)
 	})
+	return partial, err
 }
 
 func auditSessions(ctx context.Context, in *invocation) error {
@@ -254,7 +257,7 @@ func auditSessions(ctx context.Context, in *invocation) error {
 		until = time.UnixMicro(at)
 	}
 	byName, rows := map[[2]string]*sessionRow{}, []*sessionRow{}
-	err = in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
+	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
 		key := [2]string{e.Principal, e.Session}
 		row := byName[key]
 		if row == nil {
@@ -264,9 +267,9 @@ func auditSessions(ctx context.Context, in *invocation) error {
 		row.Client, row.First = cmp.Or(row.Client, e.Client), e.Time
 		row.Calls++
 		switch {
-		case e.Outcome != "ok":
+		case wasRefused(e):
 			row.Refused++
-		case change && !e.DryRun:
+		case change && !e.DryRun && e.Outcome == "ok":
 			row.Changes++
 		}
 	})
@@ -293,23 +296,39 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	return in.answer(struct {
 		Sessions []*sessionRow `json:"sessions"`
 		Next     string        `json:"next_cursor,omitempty"`
-	}{rows, next}, "%s", b.String())
+		Partial  bool          `json:"partial,omitempty"` // only the newest records were looked at
+	}{rows, next, partial}, "%s", b.String())
 }
 
 // A refusedRow counts the calls that were refused for one reason.
 type refusedRow struct {
-	Outcome string    `json:"outcome"`
-	Rule    string    `json:"rule,omitempty"`
-	Text    string    `json:"rule_text,omitempty"` // the pattern of deny_paths
-	At      string    `json:"rule_at,omitempty"`   // where it stands
-	Count   int       `json:"count"`
-	Last    time.Time `json:"last"`
+	Outcome  string    `json:"outcome"`
+	Approval string    `json:"approval,omitempty"` // denied, timed_out or nobody_to_ask
+	Rule     string    `json:"rule,omitempty"`
+	Text     string    `json:"rule_text,omitempty"` // the pattern of deny_paths
+	At       string    `json:"rule_at,omitempty"`   // where it stands
+	Count    int       `json:"count"`
+	Last     time.Time `json:"last"`
+}
+
+// wasRefused says that a rule, a hook or a person, or that nobody answered, kept a call from what it asked for. A call that failed, or was
+// cancelled, is not refused.
+func wasRefused(e *audit.Entry) bool {
+	return e.Outcome != "ok" && (e.Decision == "denied" || strings.HasSuffix(e.Outcome, "denied") ||
+		slices.Contains([]string{"denied", "timed_out", "nobody_to_ask"}, approvalOf(e)) ||
+		slices.ContainsFunc(e.Hooks, func(note string) bool { return strings.Contains(note, " blocked: ") }))
+}
+
+// approvalOf is the decision in the approval of a record, "" where nobody was asked.
+func approvalOf(e *audit.Entry) string {
+	decision, _, _ := strings.Cut(e.Approval, " ")
+	return decision
 }
 
 func auditRefusedCommand() *command {
 	return &command{
 		name: "refused", short: "count what was refused, by rule and pattern", run: auditRefused,
-		long: "Of each reason: the outcome, the rule with its pattern and its line in the configuration, how many calls, and when the last one was." +
+		long: "Of each reason: the outcome, how a person answered or the rule with its pattern and its line in the configuration, how many calls, and when the last one was." +
 			timesTaken,
 		options:  options("principal until json data-dir sandbox config", opt("since", "TIME", "only calls from this time on (default: 24h)")),
 		examples: []string{"moltis-fs audit refused", "moltis-fs audit refused --principal ci --since 7d"},
@@ -321,15 +340,15 @@ func auditRefused(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	byReason, rows := map[[4]string]*refusedRow{}, []*refusedRow{}
-	err = in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
-		if e.Outcome == "ok" {
+	byReason, rows := map[[5]string]*refusedRow{}, []*refusedRow{}
+	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
+		if !wasRefused(e) {
 			return
 		}
-		key := [4]string{e.Outcome, e.Rule, e.RuleText, e.RuleAt}
+		key := [5]string{e.Outcome, approvalOf(e), e.Rule, e.RuleText, e.RuleAt}
 		row := byReason[key]
 		if row == nil {
-			row = &refusedRow{Outcome: e.Outcome, Rule: e.Rule, Text: e.RuleText, At: e.RuleAt, Last: e.Time}
+			row = &refusedRow{Outcome: e.Outcome, Approval: approvalOf(e), Rule: e.Rule, Text: e.RuleText, At: e.RuleAt, Last: e.Time}
 			byReason[key], rows = row, append(rows, row)
 		}
 		row.Count++
@@ -344,12 +363,13 @@ func auditRefused(ctx context.Context, in *invocation) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Approval+r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
 	}
 	w.Flush()
 	return in.answer(struct {
 		Refused []*refusedRow `json:"refused"`
-	}{rows}, "%s", b.String())
+		Partial bool          `json:"partial,omitempty"` // only the newest records were looked at
+	}{rows, partial}, "%s", b.String())
 }
 
 func noLog(dir string) error {
