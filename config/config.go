@@ -215,7 +215,7 @@ func Default() Config {
 			Audit:  Audit{MaxBytes: 320 << 20},
 			Limits: Limits{CallsPerSecond: 10_000, CallsAtOnce: 1024},
 			Hooks: Hooks{
-				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
+				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{}, OnQuestion: []string{}, Webhooks: []string{},
 				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
 		},

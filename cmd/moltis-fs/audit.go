@@ -120,12 +120,12 @@ func (in *invocation) auditPage(ctx context.Context, most int) (*auditPage, erro
 		if from, ok = audit.ParseMark(mark); !ok {
 			return nil, misuse("take next_cursor of the answer before", "--cursor can't be %.200q", cursor)
 		}
-		for call := range strings.SplitSeq(calls, "~") {
+		for call := range strings.FieldsFuncSeq(calls, func(r rune) bool { return r == '~' }) {
 			ended[call] = true
 		}
 	}
 	both, scanned := in.given("json") && in.remote == nil, 0
-	err = in.auditBack(ctx, from, in.given("changes"), func(line []byte, e *audit.Entry, at audit.Mark) bool {
+	err = in.auditBack(ctx, from, until, in.given("changes"), func(line []byte, e *audit.Entry, at audit.Mark, change bool) bool {
 		if e.Time.Before(since) {
 			return true
 		}
@@ -133,12 +133,11 @@ func (in *invocation) auditPage(ctx context.Context, most int) (*auditPage, erro
 		told := intent && ended[e.Call]
 		if intent {
 			delete(ended, e.Call)
-		} else if e.Call != "" && at.Changes != from.Changes {
+		} else if e.Call != "" && change {
 			ended[e.Call] = true
 		}
-		from = at
 		scanned++
-		if (!told || both) && (until.IsZero() || e.Time.Before(until)) && in.wantsRecord(e) {
+		if (!told || both) && in.wantsRecord(e) {
 			if want := in.option("outcome"); want == "" || e.Outcome == want {
 				page.Records, page.entries = append(page.Records, line), append(page.entries, *e)
 			} else if !intent {
@@ -173,13 +172,13 @@ func (in *invocation) sinceUntil() (since, until time.Time, err error) {
 }
 
 // auditBack reads the audit log backwards.
-func (in *invocation) auditBack(ctx context.Context, from audit.Mark, changes bool, fn func([]byte, *audit.Entry, audit.Mark) bool) error {
+func (in *invocation) auditBack(ctx context.Context, from audit.Mark, until time.Time, changes bool, fn func([]byte, *audit.Entry, audit.Mark, bool) bool) error {
 	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
 	dir = filepath.Join(dir, "audit")
-	if err = audit.ReadBack(ctx, dir, from, changes, fn); errors.Is(err, fs.ErrNotExist) {
+	if err = audit.ReadBack(ctx, dir, from, until, changes, fn); errors.Is(err, fs.ErrNotExist) {
 		return noLog(dir)
 	}
 	return err
@@ -218,18 +217,22 @@ func (in *invocation) recent() (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// calls gives take the outcomes of the calls of agents and persons, newest first, and says whether each began a change.
-func (in *invocation) calls(ctx context.Context, since, until time.Time, take func(e *audit.Entry, change bool)) error {
-	before := audit.Mark{}
-	return in.auditBack(ctx, before, false, func(_ []byte, e *audit.Entry, at audit.Mark) bool {
-		change := at.Changes != before.Changes
-		before = at
-		if e.Phase == "outcome" && e.Dialect != "operator" && !e.Time.Before(since) && (until.IsZero() || e.Time.Before(until)) &&
+// calls gives take the outcomes of the calls of agents and persons, newest first, and says whether each began a change. partial: a server
+// looked at no more than the newest so many.
+func (in *invocation) calls(ctx context.Context, since, until time.Time, take func(e *audit.Entry, change bool)) (partial bool, err error) {
+	left := 2 * mostScanned
+	err = in.auditBack(ctx, audit.Mark{}, until, false, func(_ []byte, e *audit.Entry, _ audit.Mark, change bool) bool {
+		if left--; left < 0 && in.remote != nil {
+			partial = true
+			return true
+		}
+		if e.Phase == "outcome" && e.Dialect != "operator" && !e.Time.Before(since) &&
 			(!in.given("principal") || e.Principal == in.option("principal")) {
 			take(e, change)
 		}
 		return e.Time.Before(since)
 	})
+	return partial, err
 }
 
 func auditSessions(ctx context.Context, in *invocation) error {
@@ -254,7 +257,7 @@ func auditSessions(ctx context.Context, in *invocation) error {
 		until = time.UnixMicro(at)
 	}
 	byName, rows := map[[2]string]*sessionRow{}, []*sessionRow{}
-	err = in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
+	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
 		key := [2]string{e.Principal, e.Session}
 		row := byName[key]
 		if row == nil {
@@ -293,7 +296,8 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	return in.answer(struct {
 		Sessions []*sessionRow `json:"sessions"`
 		Next     string        `json:"next_cursor,omitempty"`
-	}{rows, next}, "%s", b.String())
+		Partial  bool          `json:"partial,omitempty"` // only the newest records were looked at
+	}{rows, next, partial}, "%s", b.String())
 }
 
 // A refusedRow counts the calls that were refused for one reason.
@@ -322,7 +326,7 @@ func auditRefused(ctx context.Context, in *invocation) error {
 		return err
 	}
 	byReason, rows := map[[4]string]*refusedRow{}, []*refusedRow{}
-	err = in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
+	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
 		if e.Outcome == "ok" {
 			return
 		}
@@ -349,7 +353,8 @@ func auditRefused(ctx context.Context, in *invocation) error {
 	w.Flush()
 	return in.answer(struct {
 		Refused []*refusedRow `json:"refused"`
-	}{rows}, "%s", b.String())
+		Partial bool          `json:"partial,omitempty"` // only the newest records were looked at
+	}{rows, partial}, "%s", b.String())
 }
 
 func noLog(dir string) error {

@@ -64,12 +64,7 @@ func (in *invocation) operatorMethods(of remote) map[string]func(context.Context
 		all[m.name] = func(ctx context.Context, by string, params json.RawMessage) (any, error) {
 			of := of
 			of.by = by
-			sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, streams: streams{env: in.env, err: io.Discard}}
-			for _, name := range ofServer {
-				if in.given(name) && slices.ContainsFunc(c.options, func(o option) bool { return o.name == name }) {
-					sent.values[name] = in.values[name]
-				}
-			}
+			sent := in.sent(c, of)
 			if err := sent.take(m, params); err != nil {
 				return nil, asMethodError(err, nil)
 			}
@@ -84,6 +79,17 @@ func (in *invocation) operatorMethods(of remote) map[string]func(context.Context
 		}
 	}
 	return all
+}
+
+// sent is the command c as it is sent to the server in.
+func (in *invocation) sent(c *command, of remote) *invocation {
+	sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, streams: streams{env: in.env, err: io.Discard}}
+	for _, name := range ofServer {
+		if in.given(name) && slices.ContainsFunc(c.options, func(o option) bool { return o.name == name }) {
+			sent.values[name] = in.values[name]
+		}
+	}
+	return sent
 }
 
 // commandAt finds the command of a path, as "trash list".

@@ -200,7 +200,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		Identities: identities,
 		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
 		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
-		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: in.logger(slog.LevelWarn),
 	}
 	change(&cfg, &o)
 	if in.option("sandbox") != "" {

@@ -27,12 +27,14 @@ func serveCommand() *command {
 		short:  "serve the tools over JSON-RPC and HTTP",
 		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke, js.run,
 session.create, session.end and session.events. Calls without a session_id are of one session, which
-is this run of the server. GET /healthz says whether it serves.
+is this run of the server. GET /healthz says whether it serves, GET /readyz whether calls can be
+carried out.
 
 With --console there is a page for operators at /console/, as of moltis-fs console.
 
 For operators there are approvals.list, show, approve and deny, a WebSocket at /ws that tells of
-each question as Moltis' gateway does (exec.approval.requested), and GET /metrics for Prometheus.
+each question as Moltis' gateway does (exec.approval.requested), GET /metrics for Prometheus, and the
+methods of docs/http.md that look at history, audit log, trash and tokens and take changes back.
 
 Each request shows a token (moltis-fs token create) as "Authorization: Bearer TOKEN". A Unix socket
 takes our own user without one, with the authority of an operator besides. "unix:" without a path is
@@ -48,6 +50,7 @@ everything but what runs code later, "yes-exec" that too; "never" refuses everyt
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
+			opt("log-format", "FORM", "how standard error is written (default: text)", "text", "json"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
 			opt("console", "", "serve a page for operators at /console/, and print its address with a code"),
 		),
@@ -62,6 +65,9 @@ everything but what runs code later, "yes-exec" that too; "never" refuses everyt
 func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if !in.given("listen") {
 		return misuse(seeHelp(in.command), "serve needs --listen ADDRESS")
+	}
+	if in.option("log-format") == "json" {
+		in.err = &jsonLines{w: in.err}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -87,7 +93,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := in.logger(slog.LevelWarn)
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
 	d.sessions.Alerts = func(a capability.Alert) bool {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
@@ -95,9 +101,10 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	methods := approvals.Methods(q)
 	maps.Copy(methods, in.operatorMethods(d.remote(in)))
+	health := &health{in: in, of: d.remote(in)}
 	o := jsonrpc.Options{
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
-		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
+		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger, Ready: health.ready, Gauges: health.metrics,
 		Operator: methods,
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
 	}

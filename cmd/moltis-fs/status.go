@@ -66,16 +66,25 @@ func showStatus(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil { // a server has done so
 		return err
 	}
-	s, err := in.settings()
+	st, err := in.status(ctx)
 	if err != nil {
 		return err
+	}
+	return in.answer(st, "%s", st.text(st.Config))
+}
+
+// status gathers what holds now.
+func (in *invocation) status(ctx context.Context) (*status, error) {
+	s, err := in.settings()
+	if err != nil {
+		return nil, err
 	}
 	dir, err := in.dataDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own := s.at.Tools.FS
-	st := status{Open: in.openText(s.at), Root: cmp.Or(s.root, own.WorkspaceRoot), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
+	st := &status{Open: in.openText(s.at), Root: cmp.Or(s.root, own.WorkspaceRoot), Config: s.file, ReadOnly: own.ReadOnly, Asks: own.RequireApproval, Data: dir,
 		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version,
 		Policy: s.policy(), Allow: list(own.AllowPaths), Deny: list(own.DenyPaths)}
 	if in.remote != nil {
@@ -86,7 +95,7 @@ func showStatus(ctx context.Context, in *invocation) error {
 	if q, err := in.queue(); err == nil {
 		waiting, err := q.List(false)
 		if err != nil {
-			return approvalsError(in, "", err)
+			return nil, approvalsError(in, "", err)
 		}
 		for i := range waiting {
 			if waiting[i].State == queue.Pending {
@@ -104,10 +113,10 @@ func showStatus(ctx context.Context, in *invocation) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return in.answer(st, "%s", st.text(s.file))
+	return st, nil
 }
 
 func (st *status) text(file string) string {

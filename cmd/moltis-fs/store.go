@@ -46,7 +46,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	if o.Identities, err = in.identities(); err != nil {
 		return "", o, err
 	}
-	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Logger = in.logger(slog.LevelWarn)
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
 		return alive == nil || alive(tag)

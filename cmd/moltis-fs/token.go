@@ -86,7 +86,7 @@ func unusableTokens(err error) error {
 func (in *invocation) takeDataDir() error {
 	dir, err := in.dataDir()
 	if err == nil {
-		err = datadir.Take(dir, slog.New(slog.NewTextHandler(in.err, nil)))
+		err = datadir.Take(dir, in.logger(slog.LevelInfo))
 	}
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return misuse(d.Hint(), "%v", d)
@@ -219,7 +219,11 @@ func listTokens(_ context.Context, in *invocation) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, t := range all {
 		rows = append(rows, tokenRowOf(t))
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), tokenMay(t))
+		used := "never used"
+		if !t.LastUsed.IsZero() {
+			used = "used " + ageText(time.Since(t.LastUsed))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), used, tokenMay(t))
 	}
 	w.Flush()
 	return in.answer(map[string]any{"tokens": rows}, "%s", b.String())

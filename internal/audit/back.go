@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Mark is a place in both logs, for reading them backwards: the numbers of the records that were read last. The zero Mark is the end,
@@ -29,9 +31,13 @@ func ParseMark(text string) (m Mark, ok bool) {
 	return m, ok && bad[0] == nil && bad[1] == nil
 }
 
-// ReadBack gives fn the records of the logs of dir that are older than from, the newest first, each with its line and the Mark behind it,
-// until fn says that it has seen enough. Lines that are no JSON objects are left out. With changes only the log of changes is read.
-func ReadBack(ctx context.Context, dir string, from Mark, changes bool, fn func(line []byte, e *Entry, at Mark) (enough bool)) (err error) {
+// ReadBack gives fn the records of the logs of dir that are older than from and than until, if that is set, the newest first, each with its
+// line, the Mark behind it and whether it is of the log of changes, until fn says that it has seen enough. Lines that are no JSON objects are left out. With changes only the log of changes is read.
+func ReadBack(ctx context.Context, dir string, from Mark, until time.Time, changes bool, fn func(line []byte, e *Entry, at Mark, change bool) (enough bool)) (err error) {
+	before := ""
+	if !until.IsZero() {
+		before = until.UTC().Format(timeForm)
+	}
 	var logs []*backward
 	for i, d := range []string{dir, ChangesDir(dir)} {
 		if i == 0 && changes {
@@ -43,7 +49,7 @@ func ReadBack(ctx context.Context, dir string, from Mark, changes bool, fn func(
 			continue
 		}
 		err = errors.Join(err, oerr)
-		logs = append(logs, &backward{files: files, below: []*uint64{&from.Calls, &from.Changes}[i], at: -1})
+		logs = append(logs, &backward{files: files, below: []*uint64{&from.Calls, &from.Changes}[i], until: before, at: -1})
 	}
 	if err == nil && len(logs) == 0 {
 		err = &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
@@ -65,7 +71,7 @@ func ReadBack(ctx context.Context, dir string, from Mark, changes bool, fn func(
 		}
 		line := next.line
 		*next.below, next.line = next.seq, nil
-		if fn(line, &next.entry, from) {
+		if fn(line, &next.entry, from, next.below == &from.Changes) {
 			return nil
 		}
 	}
@@ -82,6 +88,7 @@ func ReadBack(ctx context.Context, dir string, from Mark, changes bool, fn func(
 type backward struct {
 	files []*os.File // the last one is being read
 	below *uint64    // the number of the record that was read last; 0: none was
+	until string     // as timeIn gives it; "" is any time
 	at    int64      // where buf begins in that file; below 0: it was not looked at
 	buf   []byte     // whole lines that are still to be read, but for the beginning of the first
 
@@ -104,21 +111,21 @@ func (b *backward) fill() error {
 		if err != nil {
 			return err
 		}
-		// The number stands near the end of a line; most lines that were read before are passed by without a look at the rest.
-		tail := line[max(0, bytes.LastIndex(line, []byte(`,"seq":`))):]
-		if n, _, _ := bytes.Cut(bytes.TrimPrefix(tail, []byte(`,"seq":`)), []byte(",")); *b.below > 0 {
-			if seq, err := strconv.ParseUint(string(n), 10, 63); err == nil && seq >= *b.below {
-				continue
-			}
+		// Most lines that are not wanted are passed by without taking them apart: the time stands at the beginning, the number near the end.
+		const number = `,"seq":`
+		seq := uint64(0)
+		if i := bytes.LastIndex(line, []byte(number)); i >= 0 {
+			n, _, _ := bytes.Cut(line[i+len(number):], []byte(","))
+			seq, _ = strconv.ParseUint(string(n), 10, 63)
 		}
-		t, ok := parse(line)
-		b.entry = Entry{}
-		if json.Unmarshal(line, &b.entry) != nil || ok && *b.below > 0 && t.Seq >= *b.below {
+		if seq > 0 && *b.below > 0 && seq >= *b.below || b.until != "" && timeIn(line) >= b.until {
 			continue
 		}
-		if b.line, b.seq = bytes.Clone(line), t.Seq; !ok { // somebody else's line has no place of its own
-			b.seq = *b.below
+		b.entry = Entry{}
+		if json.Unmarshal(line, &b.entry) != nil {
+			continue
 		}
+		b.line, b.seq = bytes.Clone(line), cmp.Or(seq, *b.below) // a line without a number has no place of its own
 	}
 	return nil
 }

@@ -55,6 +55,8 @@ type Token struct {
 	Operator bool      `json:"operator,omitempty"` // answers approvals and makes no calls
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"` // zero: never
+	// LastUsed is when Check found it last, to a minute; zero: never. It is that of a file of its own, and only List gives it.
+	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
 // Scope is absolute paths, each with all below it.
@@ -88,7 +90,34 @@ type TokenStore struct {
 	mu     sync.Mutex
 	raw    []byte  // the file as it was last
 	tokens []Token // in it
+	used   map[string]time.Time
 }
+
+// usedEvery is how often the use of a token is noted, at most.
+const usedEvery = time.Minute
+
+// note notes that a token is used, by the time of a file. Where that fails the use is not known, and no more.
+func (s *TokenStore) note(id string, now time.Time) {
+	s.mu.Lock()
+	old := now.Sub(s.used[id]) >= usedEvery
+	if old {
+		if s.used == nil {
+			s.used = map[string]time.Time{}
+		}
+		s.used[id] = now
+	}
+	s.mu.Unlock()
+	if !old {
+		return
+	}
+	name := s.usedFile(id)
+	if f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|flock.NoFollow, 0o600); err == nil {
+		_ = f.Close()
+		_ = os.Chtimes(name, now, now)
+	}
+}
+
+func (s *TokenStore) usedFile(id string) string { return filepath.Join(s.dir, id+".used") }
 
 // Tokens is the store in dir. Nothing is opened or made yet.
 func Tokens(dir string) *TokenStore { return &TokenStore{dir: dir} }
@@ -133,6 +162,9 @@ func (s *TokenStore) Revoke(id string) (gone Token, err error) {
 		gone = all[i]
 		return slices.Delete(all, i, i+1), nil
 	})
+	if err == nil {
+		_ = os.Remove(s.usedFile(gone.ID)) // it may never have been used
+	}
 	if err != nil && err != ErrUnknownToken {
 		err = fmt.Errorf("revoking a token: %w", err)
 	}
@@ -145,7 +177,14 @@ func (s *TokenStore) List() ([]Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}
-	return slices.Clone(all), nil
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].LastUsed = time.Time{}
+		if info, err := os.Lstat(s.usedFile(all[i].ID)); err == nil {
+			all[i].LastUsed = info.ModTime().UTC().Truncate(time.Second)
+		}
+	}
+	return all, nil
 }
 
 // Check finds the token with this secret. The error is ErrUnknownToken, or that of tokens that can't be
@@ -164,6 +203,7 @@ func (s *TokenStore) Check(secret string, now time.Time) (Token, error) {
 	if found < 0 || len(secret) > maxSecret || all[found].Expired(now) {
 		return Token{}, ErrUnknownToken
 	}
+	s.note(all[found].ID, now)
 	return all[found], nil
 }
 
@@ -243,13 +283,18 @@ func parse(raw []byte) ([]Token, error) {
 	ids := map[string]bool{}
 	for _, t := range f.Tokens {
 		bits, err := hex.DecodeString(t.Hash)
-		if err != nil || len(bits) != sha256.Size || t.ID == "" || t.Principal == "" || ids[t.ID] {
+		if err != nil || len(bits) != sha256.Size || !plainID(t.ID) || t.Principal == "" || ids[t.ID] {
 			return nil, fmt.Errorf("%s is damaged: its token %q is not whole, or there twice",
 				fileName, t.ID)
 		}
 		ids[t.ID] = true
 	}
 	return append([]Token{}, f.Tokens...), nil
+}
+
+// plainID says that an id can be part of the name of a file.
+func plainID(id string) bool {
+	return id != "" && !strings.ContainsFunc(id, func(r rune) bool { return r != '-' && !unicode.IsDigit(r) && (r < 'a' || r > 'z') })
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -52,13 +53,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
 	case r.URL.Path == "/healthz" && hasMethod(w, r, http.MethodGet):
 		s.health(w)
+	case r.URL.Path == "/readyz" && hasMethod(w, r, http.MethodGet):
+		s.ready(w, r)
 	case r.URL.Path == "/rpc" && hasMethod(w, r, http.MethodPost):
 		s.withCaller(w, r, p, s.rpc)
 	case r.URL.Path == "/metrics" && s.o.Metrics != nil && hasMethod(w, r, http.MethodGet):
 		s.withCaller(w, r, p, operators(s.metrics))
 	case handler != nil:
 		s.withCaller(w, r, p, operators(s.untilStopped(handler)))
-	case !slices.Contains([]string{"/healthz", "/rpc", "/metrics"}, r.URL.Path):
+	case !slices.Contains([]string{"/healthz", "/readyz", "/rpc", "/metrics"}, r.URL.Path):
 		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests go to /rpc")
 	}
 }
@@ -137,6 +140,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
+		s.refused.Add(1)
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
 	case err != nil:
@@ -232,8 +236,28 @@ func (s *Server) health(w http.ResponseWriter) {
 	write(w, status, "application/json", []byte(says))
 }
 
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
-	write(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", s.o.Metrics.Text())
+// ready says which parts can't answer. It names them and no more: anybody may ask.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	var failed []string
+	if s.stopping.Err() != nil {
+		failed = []string{"ending"}
+	} else if s.o.Ready != nil {
+		failed = s.o.Ready(r.Context())
+	}
+	status, says := http.StatusOK, `{"status":"ready"}`
+	if len(failed) > 0 {
+		status, says = http.StatusServiceUnavailable, `{"status":"not ready","failed":["`+strings.Join(failed, `","`)+`"]}`
+	}
+	write(w, status, "application/json", []byte(says))
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ *caller) {
+	const refused = "moltis_logins_refused_total"
+	text := fmt.Appendf(s.o.Metrics.Text(), "# HELP %s Requests without a valid token.\n# TYPE %s counter\n%s %d\n", refused, refused, refused, s.refused.Load())
+	if s.o.Gauges != nil {
+		text = append(text, s.o.Gauges(r.Context())...)
+	}
+	write(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text)
 }
 
 // rpc answers the requests of one body.

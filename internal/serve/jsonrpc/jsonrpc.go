@@ -7,6 +7,7 @@
 //	               session.create{}  session.end{session_id}
 //	               session.events{session_id, cursor, limit, wait_ms}
 //	GET  /healthz  whether it serves
+//	GET  /readyz   whether calls can be carried out
 //	GET  /metrics  for Prometheus; operators only
 //	     /console/ the operators' page, where there is one
 //
@@ -42,6 +43,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -66,7 +68,10 @@ type Options struct {
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
 	Console  Console       // nil: there is no page
 	Metrics  *hook.Metrics // nil: there are none
-	Logger   *slog.Logger
+	// Ready names what can't answer, so that calls would be refused, and Gauges gives more metrics. Both may be nil.
+	Ready  func(context.Context) []string
+	Gauges func(context.Context) []byte
+	Logger *slog.Logger
 }
 
 // A Console is the operators' page, which knows them by a cookie. It has POST /console/rpc and GET /console/events, which are for those whom Admit
@@ -107,6 +112,7 @@ type Server struct {
 	bodyTime    time.Duration // that a body may take
 
 	mu      sync.Mutex
+	refused atomic.Int64 // requests without a valid token
 	running map[*visit]bool
 	visits  sync.WaitGroup // those that run
 }
