@@ -72,7 +72,34 @@ func TestServeApprovals(t *testing.T) {
 	if got := <-answer; !strings.Contains(got, `"success":false`) || !strings.Contains(got, "not b") {
 		t.Error(got)
 	}
+	// what an operator takes back is asked about too, and another operator may be first
+	back := make(chan string, 1)
+	go func() {
+		back <- s.askAs(operator, "checkpoints.undo", `{"principal":"ci","session":"`+session(s.askAs(operator, "sessions.list", `{}`))+`"}`)
+	}()
+	for id = ""; id == ""; { // the answer to resolve comes first
+		_, text, err := ws.Read(t.Context())
+		must(t, err)
+		if m := regexp.MustCompile(`"requestId":"([0-9a-f]+)".*checkpoint_restore`).FindSubmatch(text); m != nil {
+			id = string(m[1])
+		}
+	}
+	if got := s.askAs(operator, "approvals.deny", `{"id":"`+id+`","reason":"keep a"}`); !strings.Contains(got, `"tool":"checkpoint_restore"`) {
+		t.Error(got)
+	}
+	if got := s.askAs(operator, "approvals.approve", `{"id":"`+id+`","unseen":true}`); !strings.Contains(got, `"code":-32006`) {
+		t.Error(got)
+	}
+	if got := <-back; !strings.Contains(got, `"code":-32007`) || !strings.Contains(got, "keep a") {
+		t.Error(got)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "a")); err != nil {
+		t.Error("what was kept is gone")
+	}
 	if _, err := os.Lstat(filepath.Join(root, "b")); err == nil {
 		t.Error("what was denied is there")
 	}
 }
+
+// session is the first session of this run that an answer names.
+func session(answer string) string { return regexp.MustCompile(`run-[0-9a-z-]+`).FindString(answer) }
