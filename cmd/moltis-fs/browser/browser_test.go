@@ -218,7 +218,7 @@ func (w *world) answered(c <-chan string, want string) {
 		if !strings.Contains(got, want) {
 			w.t.Fatalf("the agent is answered %s, and not %q", got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		w.t.Fatalf("the agent has no answer; on the page is:\n%s", w.text("body"))
 	}
 }
@@ -232,7 +232,7 @@ func (w *world) tab(width, height int64, scheme string) {
 	tab, cancel := chromedp.NewContext(built.browser, chromedp.WithTargetID(id))
 	w.t.Cleanup(cancel)
 	w.must(chromedp.Run(tab)) // the tab lives as long as its first context
-	w.page, cancel = context.WithTimeout(tab, 30*time.Second)
+	w.page, cancel = context.WithTimeout(tab, 3*time.Minute)
 	w.t.Cleanup(cancel)
 	chromedp.ListenTarget(tab, func(ev any) {
 		w.mu.Lock()
@@ -287,9 +287,9 @@ func (w *world) value(expression string) (out string) {
 // until waits for an expression to hold.
 func (w *world) until(what, expression string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.page, 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.page, time.Minute)
 	defer cancel()
-	if err := chromedp.Run(ctx, chromedp.Poll("!!("+expression+")", nil, chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(9*time.Second))); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Poll("!!("+expression+")", nil, chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(time.Minute))); err != nil {
 		w.t.Fatalf("waiting until %s: %v; on the page is:\n%s\n%v", what, err, w.text("body"), w.errors)
 	}
 }

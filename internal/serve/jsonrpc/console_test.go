@@ -17,6 +17,9 @@ type toyConsole struct {
 }
 
 func (c *toyConsole) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/console/sign-in" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
 	io.WriteString(w, "the page at "+r.URL.Path) //nolint:errcheck // the test reads it
 }
 
@@ -72,6 +75,7 @@ func TestConsole(t *testing.T) {
 	}{
 		{"GET", "/console/", "", nil, 200, "the page at /console/"},
 		{"GET", "/console", "", nil, 200, "the page at /console"},
+		{"POST", "/console/sign-in", "", nil, 401, "the page at /console/sign-in"},
 		{"GET", "/consoles", "", nil, 404, "nothing here"},
 		{"GET", "/console/", "", []string{"Host", "evil.example"}, 403, "none of this server's"},
 		{"POST", "/console/rpc", list, []string{"Cookie", "a=b", "Host", "evil.example"}, 403, "none of this server's"},
@@ -86,6 +90,9 @@ func TestConsole(t *testing.T) {
 		if status, got := send(c.method, c.path, c.body, c.header...); status != c.status || !strings.Contains(got, c.want) {
 			t.Errorf("%s %s %v: %d %s", c.method, c.path, c.header, status, got)
 		}
+	}
+	if n := r.server.refused.Load(); n != 2 { // and one for /rpc
+		t.Errorf("%d refusals are counted", n)
 	}
 	go func() {
 		q, _ := http.NewRequest(http.MethodGet, r.url+"/console/events", nil) //nolint:errcheck // it is one

@@ -99,7 +99,10 @@ func (s *Server) console(w http.ResponseWriter, r *http.Request) {
 	case "/console/events":
 		method, next = http.MethodGet, s.untilStopped(s.o.Console.Events)
 	default:
-		s.o.Console.ServeHTTP(w, r)
+		seen := &statusWriter{ResponseWriter: w}
+		if s.o.Console.ServeHTTP(seen, r); seen.status == http.StatusUnauthorized && r.Method == http.MethodPost {
+			s.refused.Add(1) // a sign-in
+		}
 		return
 	}
 	if !hasMethod(w, r, method) {
@@ -108,6 +111,17 @@ func (s *Server) console(w http.ResponseWriter, r *http.Request) {
 	if by, still, ok := s.o.Console.Admit(w, r); ok {
 		s.serve(w, r, &caller{principal: by, operates: true, still: still}, next)
 	}
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // hasMethod reports whether a request has the one method of its place, and refuses it if not.

@@ -36,6 +36,7 @@ function older(cursor, more, put) {
 
 const given = (r, ...list) => Object.fromEntries(list.map(k => [k, r.q.get(k)]).filter(([, v]) => v));
 const YES = { yes: true };
+const partial = answer => answer.partial ? h('p', { class: 'warn-t' }, 'Only the newest part of the log was looked at: choose a later time.') : null;
 
 // ---- Timeline: turns, their calls, their files -------------------------------------------------
 
@@ -176,7 +177,7 @@ export async function sessions(r) {
       `Undo all that ${plain(s.principal)}, session ${plain(s.session)}, changed…`) : dim('nothing to undo')];
   const make = rows => table('Sessions', [['Session', 'grow'], ['Client'], ['Since', 'num'], ['Last', 'num'], ['Calls', 'num'], ['Changes', 'num'], ['Refused', 'num'], ['Waiting', 'num'], ['', 'acts']], rows.map(row));
   const t = make(first.sessions);
-  return [bar, t, older(first.next_cursor, async c => { const p = await page(c); return [p.sessions, p.next_cursor]; }, rows => t.tBodies[0].append(...make(rows).tBodies[0].rows))];
+  return [bar, partial(first), t, older(first.next_cursor, async c => { const p = await page(c); return [p.sessions, p.next_cursor]; }, rows => t.tBodies[0].append(...make(rows).tBodies[0].rows))];
 }
 
 // ---- Refused and Audit -----------------------------------------------------------------------
@@ -196,10 +197,10 @@ function auditTable(records) {
 }
 
 export async function refused(r) {
-  const since = r.q.get('since') || '24h', { refused: rows } = await rpc('audit.refused', { since });
+  const since = r.q.get('since') || '24h', answer = await rpc('audit.refused', { since }), { refused: rows } = answer;
   const bar = filters('refused', r, [['since', 'Since', '24h']]);
   if (!rows.length) return [bar, empty('Nothing was refused since then.', 'What a rule, a scope or an operator refuses is counted here, by the rule that did it.')];
-  return [bar, h('ul', { class: 'groups' }, rows.map(g => {
+  return [bar, partial(answer), h('ul', { class: 'groups' }, rows.map(g => {
     const [b, box] = opener([h('b', {}, esc(g.rule || g.outcome)), ' ', g.rule_text ? h('code', {}, esc(g.rule_text)) : null, g.rule && g.outcome !== 'path_denied' ? dim(' ', esc(g.outcome)) : null],
       async () => auditTable((await rpc('audit.query', { since, outcome: g.outcome, ...(g.rule_text || g.rule ? { rule: g.rule_text || g.rule } : {}), limit: 20 })).records));
     return h('li', {}, h('div', { class: 'grp' }, b, h('span', { class: 'dim where' }, esc(g.rule_at ?? '')), h('span', { class: 'num' }, count(g.count, 'call')), h('span', { class: 'num dim' }, 'last ', at(g.last))), box);
