@@ -263,7 +263,7 @@ func TestNoToolLeft(t *testing.T) {
 }
 
 // byDefault are the tools of a configuration that says nothing.
-func byDefault(t *testing.T) []tools.Definition {
+func byDefault(t testing.TB) []tools.Definition {
 	t.Helper()
 	defs, err := tools.DefinitionsUnder(config.Default().Tools)
 	must(t, err)
