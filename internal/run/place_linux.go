@@ -284,7 +284,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
 	first, ok := <-q.reports
-	if ok && first.Started || !ok && len(q.why) > 0 {
+	if ok && first.Started {
 		go q.wait(ctx, o.Limits)
 		return q, nil
 	}

@@ -620,6 +620,67 @@ func TestDeaths(t *testing.T) {
 	})
 }
 
+// A run whose helper is on its way out is opened when that has ended.
+func TestOpenWaits(t *testing.T) {
+	o := options(t)
+	r := made(t, o)
+	shell(t, r, "echo x > f")
+	must(t, r.Close())
+	cmd := exec.Command("sleep", "1000") // in the helper's place
+	must(t, cmd.Start())
+	defer cmd.Process.Kill()
+	began, _ := seen(strconv.Itoa(cmd.Process.Pid))
+	must(t, os.WriteFile(r.file("lock"), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, began), 0o600))
+	opened := make(chan error)
+	go func() {
+		again, err := Open(o.Data, r.ID())
+		if err == nil {
+			err = again.Drop()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("it was opened: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(t, cmd.Process.Kill())
+	must(t, <-opened) // it is a zombie now
+	_ = cmd.Wait()
+}
+
+// Directories with hidden names in them look as they did.
+func TestLaid(t *testing.T) {
+	both(t, func(t *testing.T) {
+		o := options(t)
+		lay(t, o.Root+"/a/b/.env", o.Root+"/a/b/f", o.Root+"/a/.env", o.Root+"/.env")
+		dirs := []string{"a/b", "a", "."}
+		for i, d := range dirs {
+			d = filepath.Join(o.Root, d)
+			must(t, unix.Setxattr(d, "user.x", []byte(d), 0))
+			must(t, os.Chmod(d, []os.FileMode{0o500, 0o711 | os.ModeSticky, 0o755 | os.ModeSetgid}[i]))
+			must(t, os.Chtimes(d, time.Unix(1, 0), time.Unix(int64(1000+i), 5)))
+		}
+		o.Hidden = []string{"a/b/.env", ".env", "a/.env", "a/b/.env/x", "f/y"}
+		r := made(t, o)
+		for _, d := range dirs {
+			var was, is unix.Stat_t
+			must(t, errors.Join(unix.Lstat(filepath.Join(o.Root, d), &was), unix.Lstat(filepath.Join(r.Upper().Dir, d), &is)))
+			b := make([]byte, 1000)
+			n, err := unix.Getxattr(filepath.Join(r.Upper().Dir, d), "user.x", b)
+			if was.Mode != is.Mode || was.Uid != is.Uid || was.Gid != is.Gid || was.Mtim != is.Mtim || err != nil || string(b[:n]) != filepath.Join(o.Root, d) {
+				t.Errorf("%s: %o %v, was %o %v; %q %v", d, is.Mode, is.Mtim, was.Mode, was.Mtim, b[:max(n, 0)], err)
+			}
+		}
+		if out, _ := shell(t, r, "find . -name .env; stat -c '%a %Y' . a a/b"); out != "2755 1002\n1711 1001\n500 1000\n" {
+			t.Error(out)
+		}
+		if laid := strings.Join(r.Upper().Laid, " "); laid != ".env a/.env a/b/.env" {
+			t.Error(laid)
+		}
+	})
+}
+
 // A helper that is killed takes the program with it, and the upper layer stays.
 func TestHelperKilled(t *testing.T) {
 	r := made(t, options(t))
