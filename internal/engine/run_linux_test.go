@@ -133,6 +133,10 @@ func TestRunRules(t *testing.T) {
 			put(t, dir+"/d/e/f", "another\n", 0o640)
 			put(t, dir+"/d/g", "g\n", 0o755)
 		}},
+		"made anew, and an old name in it": {program: func(t *testing.T, dir string) { // nothing shows through below an opaque directory
+			must(t, os.RemoveAll(dir+"/d"))
+			put(t, dir+"/d/e/g", "g\n", 0o640)
+		}},
 		"kinds turn": {
 			lay: func(t *testing.T, dir string) {
 				must(t, os.Symlink("a", dir+"/l"))
@@ -153,6 +157,7 @@ func TestRunRules(t *testing.T) {
 				put(t, dir+"/h1", "one\n", 0o640)
 				must(t, os.Link(dir+"/h1", dir+"/h2"))
 				must(t, os.Link(dir+"/h1", dir+"/d/h3"))
+				must(t, os.Symlink("a", dir+"/s"))
 			},
 			program: func(t *testing.T, dir string) {
 				must(t, os.Remove(dir+"/h2"))
@@ -164,6 +169,7 @@ func TestRunRules(t *testing.T) {
 				put(t, dir+"/in/x", "x\n", 0o644)
 				must(t, os.Link(dir+"/in/x", dir+"/in/y"))
 				must(t, os.Link(dir+"/a", dir+"/a2"))
+				must(t, os.Link(dir+"/s", dir+"/s2"))
 			}},
 		"attributes": {program: func(t *testing.T, dir string) {
 			must(t, unix.Setxattr(dir+"/a", "user.empty", nil, 0))
