@@ -713,8 +713,7 @@ func optionError(cc *cobra.Command, err error) error {
 	return misuse(hint, "%s: %v", path, err)
 }
 
-const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, and "help options" --config,
---data-dir and the others that many commands take.`
+const overview = `"COMMAND --help", "help TOOL" as help Read, and "help options" explain the rest.`
 
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
