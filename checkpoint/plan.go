@@ -303,38 +303,35 @@ func (p *Plan) cut(ops []entry, only []string, look bool) []entry {
 	return ops
 }
 
-// unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, while nothing
-// was changed at, above or below it.
+// unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, with all that went and
+// came at its path in between, while nothing was changed above or below it. What others had put there and went to the
+// trash stays in the trash: the path is as it was.
 func unmoved(ops []entry) []entry {
-	last := map[string]int{} // by path of a tree: the operation that moved it last, which is not taken out
+	moves := map[string][]int{} // by path of a tree: the operations that moved one, and are not taken out
 	out := slices.Clone(ops)
-	drop := func(i int, path string) {
-		c := *out[i].c
-		c.Changes = slices.DeleteFunc(slices.Clone(c.Changes), func(c Recorded) bool { return c.Path == path })
-		out[i].c = &c
-	}
 	for i := range out {
 		for _, c := range out[i].c.Changes {
-			was, moved := last[c.Path]
-			var before Recorded
-			if moved {
-				before = out[was].change(c.Path)
-			}
-			if moved && c.Role == RoleTree && before.Identity == c.Identity && before.After.kind() == c.Before.kind() &&
-				c.Before.kind() != c.After.kind() {
-				drop(was, c.Path)
-				drop(i, c.Path)
-				delete(last, c.Path)
+			at := moves[c.Path]
+			one := footprint{}
+			one.add(c.Path)
+			maps.DeleteFunc(moves, func(tree string, _ []int) bool { return one.touches(tree) })
+			if c.Role != RoleTree {
 				continue
 			}
-			if len(last) > 0 {
-				one := footprint{}
-				one.add(c.Path)
-				maps.DeleteFunc(last, func(tree string, _ int) bool { return one.touches(tree) })
+			from := slices.IndexFunc(at, func(i int) bool {
+				was := out[i].change(c.Path)
+				return was.Identity == c.Identity && was.Before.kind() == c.After.kind() && was.After.kind() == c.Before.kind()
+			})
+			at = append(at, i)
+			if from >= 0 {
+				for _, i := range at[from:] {
+					e := *out[i].c
+					e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(o Recorded) bool { return o.Path == c.Path })
+					out[i].c = &e
+				}
+				at = at[:from]
 			}
-			if c.Role == RoleTree {
-				last[c.Path] = i
-			}
+			moves[c.Path] = at
 		}
 	}
 	return out

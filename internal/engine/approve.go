@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
@@ -220,6 +216,9 @@ func warnings(s *Step) (out []string) {
 	return out
 }
 
+// makes says that a file comes where none is.
+func (t *Target) makes() bool { return t.none() && t.After.Kind != guardfs.KindAbsent }
+
 // warning says that a tree goes, or comes back.
 func (mv *Move) warning() string {
 	if mv.To != "" {
@@ -372,94 +371,6 @@ func (c *Call) inside(ctx context.Context, mv *Move, use func(name string)) (err
 		_, err = c.walkForDelete(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
 	}
 	return err
-}
-
-// isHook says whether a path is, or is in, what git reads and runs under names that say nothing: what
-// the configuration names, and git's own directory where .git only leads there. known has those of
-// directories.
-func (e *Engine) isHook(name string, known map[string][]string) bool {
-	return slices.ContainsFunc(e.gitPlaces(path.Dir(name), known), func(at string) bool {
-		dir, whole := strings.CutSuffix(at, "/")
-		return name == dir || whole && below(name, dir)
-	}) && !e.classes.Lifted(name)
-}
-
-// gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
-// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. A
-// configuration that can't be read names none: git can't read it either.
-func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
-	out, ok := known[dir]
-	if ok || e.free == nil {
-		return out
-	}
-	defer func() { known[dir] = out }()
-	add := func(name string) {
-		if name == "" || len(name) > 4096 {
-			return
-		}
-		slash := ""
-		if strings.HasSuffix(name, "/") {
-			slash = "/"
-		}
-		name = path.Clean(name)
-		out = append(out, name+slash)
-		if h, err := e.free.Resolve(name, guardfs.Walk); err == nil {
-			out = append(out, h.Object().True+slash)
-			h.Close() //nolint:errcheck // nothing was written through it
-		}
-	}
-	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
-	git := path.Join(dir, ".git")
-	var h *guardfs.Handle
-	err := fs.ErrNotExist
-	if !e.free.Nothing(git) {
-		h, err = e.free.Resolve(git, guardfs.Look)
-	}
-	top := dir == "/" || dir == "." || e.place.Calls != nil && dir == e.cfg.WorkspaceRoot
-	if err != nil && !top { // above the root of a sandbox, the workspace there, nothing can be read
-		return e.gitPlaces(path.Dir(dir), known)
-	}
-	code := e.search.code
-	if err == nil {
-		kind := h.Object().Info.Kind
-		h.Close() //nolint:errcheck // nothing was written through it
-		common := git
-		if kind == guardfs.KindFile {
-			git, common = linked(dir, read)
-			add(common + "/")
-		}
-		add(git + "/")
-		u := ignore.User{Home: e.search.home, Read: read,
-			Files: []string{common + "/config", git + "/config.worktree"}}
-		code = slices.Concat(code, u.CodePlaces())
-	}
-	for _, to := range code {
-		if to != "" && !filepath.IsAbs(to) {
-			if err != nil { // no repository
-				continue
-			}
-			to = dir + "/" + to
-		}
-		add(to)
-	}
-	return out
-}
-
-// linked follows the .git file of a worktree or a submodule: to its own directory, and to the one
-// that has the configuration.
-func linked(top string, read func(string) ([]byte, error)) (git, common string) {
-	data, _ := read(top + "/.git") //nolint:errcheck // nothing is named then
-	to, _ := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:")
-	if git = strings.TrimSpace(to); !path.IsAbs(git) {
-		git = path.Join(top, git)
-	}
-	common = git
-	if data, err := read(git + "/commondir"); err == nil {
-		if common = strings.TrimSpace(string(data)); !path.IsAbs(common) {
-			common = path.Join(git, common)
-		}
-	}
-	return git, common
 }
 
 // checkGrant refuses a plan that was made anew, and changes what runs code: nobody was asked about

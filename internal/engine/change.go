@@ -70,6 +70,17 @@ func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error
 	return done, nil
 }
 
+// pausePolicy keeps the chain from being asked until done: all that a plan looks at was judged under its
+// locks, and to take a change back must not depend on what a policy says of that, or on its server.
+func (c *Call) pausePolicy() (done func()) {
+	j, ok := c.judge.(policyJudge)
+	if !ok {
+		return func() {}
+	}
+	j.settled.Store(true)
+	return func() { j.settled.Store(false) }
+}
+
 // wouldBe gives the result of a plan that is not carried out: a dry run, or one without steps.
 func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 	done := &Done{Targets: ts, DryRun: p.DryRun, Idle: len(p.Steps) == 0}
@@ -212,6 +223,19 @@ func (c *Call) execute(ctx context.Context, ts targets, p *Plan) (done *Done, er
 		return nil, &hostError{"writing to the data directory", e}
 	}
 	return done, err
+}
+
+// logIntent writes the intent to the audit log before anything changes. Without that record there is
+// no change.
+func (c *Call) logIntent() error {
+	if !c.begin() {
+		return context.DeadlineExceeded // nobody waits for it any more
+	}
+	r := c.Engine.record(c, "intent")
+	if err := c.log.AppendChange(r); err != nil {
+		return &hostError{"writing the audit record", err}
+	}
+	return nil
 }
 
 // apply is a plan on its way: stage all, save, sync, swap each, sync the directories, commit. Until
@@ -1065,6 +1089,170 @@ func (p *rollback) encode() []byte {
 	return b
 }
 
+// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
+// so an error is only logged.
+func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
+	if !c.cfg.CheckpointBeforeMutation {
+		return
+	}
+	if err := c.storeDirs(ctx, paths); err != nil {
+		c.logger.Warn("the modes of directories could not be kept", "err", err)
+	}
+}
+
+func (c *Call) storeDirs(ctx context.Context, paths []string) error {
+	var closed []string
+	o := &c.outside
+	for _, p := range paths {
+		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
+			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+				root == "" && dir != path.Dir(p) {
+				break // what holds all the work is not removed and brought back
+			}
+			o.mu.Lock()
+			done := o.dirs[dir]
+			if !done {
+				if o.dirs == nil || len(o.dirs) > maxLooks {
+					o.dirs = map[string]bool{}
+				}
+				o.dirs[dir] = true
+			}
+			o.mu.Unlock()
+			if done { // and so are those above
+				break
+			}
+			place, err := c.fs.Entry(dir)
+			if err != nil {
+				break // policy lets nobody make directories from here up
+			}
+			i := place.Object().Info
+			place.Close()
+			if i.Kind == guardfs.KindDir && i.Mode.Perm()&0o055 != 0o055 {
+				closed = append(closed, dir)
+			}
+		}
+	}
+	if closed == nil {
+		return nil
+	}
+	db, err := c.checkpoints.open()
+	if err != nil {
+		return err
+	}
+	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn, Time: c.now()}
+	for _, dir := range closed {
+		now, err := c.dirState(dir)
+		if err != nil {
+			return err
+		}
+		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		op.Changes = append(op.Changes,
+			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
+	}
+	if op.Changes != nil {
+		_, err = db.Save(ctx, op)
+	}
+	return err
+}
+
+// extend carries out a plan that appends to a file in place: save, append, look. From the moment
+// that a byte is there the change is only ever brought to its end.
+func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
+	t := p.Steps[0].file
+	info, err := t.place.CopyUp()
+	if err != nil {
+		return nil, err
+	}
+	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
+	s.steps = []record{{Do: Append, Path: t.True, Before: objectOf(info, "")}}
+	lasting := context.WithoutCancel(ctx)
+	err = s.save(ctx)
+	var made guardfs.Appended
+	if err == nil {
+		made, err = t.place.Append(info.ID, t.added())
+	}
+	switch {
+	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
+		s.setOutcome(lasting, checkpoint.Aborted)
+		return nil, err
+	case err != nil: // the next call looks, and appends the missing part
+		c.left.Store(true)
+		return nil, halfMade(err, []string{t.True}, s.id, true)
+	}
+	t.Published = &guardfs.Published{True: t.True, Info: made.Info}
+	s.setOutcome(lasting, checkpoint.Committed)
+	return s.done, nil
+}
+
+// added are the bytes that go to the end of the file.
+func (t *Target) added() []byte {
+	if t.After.Tail {
+		return t.After.Content
+	}
+	return t.After.Content[len(t.After.Content)-t.After.add:]
+}
+
+// rememberTail counts what the session appended as seen. It is known by size and times from then
+// on. Where others appended at the same time nothing is noted: then the file has changed.
+func (c *Call) rememberTail(t *Target) error {
+	if t.Published == nil ||
+		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.added())) {
+		return nil
+	}
+	sight := &ReadRecord{Unit: "byte", Lines: -1}
+	if seen := t.Known.Seen; seen != nil {
+		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
+		sight.Whole = seen.Whole && !t.Known.Stale
+	}
+	return c.remember(guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
+}
+
+// store carries out a plan whose text goes to the client: save, look once more, hand over. A client
+// may not be able to take it only over the text that it had, so the last look is right before.
+func (c *Call) store(ctx context.Context, ts targets, p *Plan) (*Done, error) {
+	t := p.Steps[0].file
+	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
+	// There are no steps: the disk tells nothing, and recovery takes the change for made.
+	lasting := context.WithoutCancel(ctx) // a call that was given up has an outcome too
+	err := s.save(ctx)
+	if err == nil {
+		text, held, lerr := c.held(ctx, t.True)
+		if err = lerr; err == nil && (!held || HashOf(text) != t.Before.Hash) {
+			err = &guardfs.ConflictError{Path: t.True, Why: guardfs.ContentChanged}
+		}
+	}
+	if err != nil {
+		s.setOutcome(lasting, checkpoint.Aborted)
+		return nil, err
+	}
+	old, text := string(t.Before.Content), string(t.After.Content)
+	_, sure, err := asked(ctx, t.True, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.Overlay.Store(ctx, t.True, old, text)
+	})
+	if err != nil {
+		text, held, lerr := c.held(lasting, t.True)
+		switch is := HashOf(text); {
+		case lerr == nil && held && is == t.After.Hash:
+		case lerr == nil && held && is == t.Before.Hash && sure:
+			s.setOutcome(lasting, checkpoint.Aborted)
+			return nil, err
+		default: // nobody can tell, or it may still come
+			s.setOutcome(lasting, checkpoint.Foreign)
+			return nil, halfMade(err, []string{t.True}, s.id, false)
+		}
+	}
+	t.Published = &guardfs.Published{True: t.True}
+	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
+	s.setOutcome(lasting, checkpoint.Committed)
+	return s.done, nil
+}
+
 // halfMade is the error of a change that failed with cause and of which these paths could not be
 // taken back. again says that recovery tries again.
 func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
@@ -1186,23 +1374,8 @@ func (t *Target) metaAfter() guardfs.Metadata {
 	return t.place.Expected(*metadata(state(t.Before)))
 }
 
-// metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
-// change like any other.
-func metadata(s checkpoint.State) *guardfs.Metadata {
-	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
-		Xattrs: s.Xattrs}
-}
-
 // unopened is the mode of a directory of which nobody knows what it had.
 const unopened = 0o700
-
-// errNotOurs: another thing is at the path.
-var errNotOurs = errors.New("another thing is in its place")
-
-// inUse says that a directory can't be removed because something is in it.
-func inUse(err error) bool {
-	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
-}
 
 // removeEmpty removes a directory if it is empty. Unless lasting is "", it must be that object. A
 // directory that is gone is no error.

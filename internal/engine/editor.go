@@ -321,15 +321,6 @@ func (f heldFile) Info() grep.Info {
 	return grep.Info{Kind: grep.KindFile, Size: f.info.Size, ModTime: f.info.ModTime}
 }
 
-// Unsaved says that a client holds the text of the target: Before is that text, and the disk is not
-// changed.
-func (t *Target) Unsaved() bool { return t.disk != nil }
-
-// unsaved says that a client holds another text than the disk.
-func (t *Target) unsaved() bool {
-	return t.Unsaved() && !saved(t.Before.Content, t.disk.Content)
-}
-
 // saved says that text is what a client shows of raw, which the disk has. Nothing on the disk is no
 // text. Line ends, a byte order mark and a last line break make no difference: clients have their own.
 func saved(text, raw []byte) bool {
@@ -370,14 +361,6 @@ func (t *Target) shown(raw []byte) []byte {
 	}
 	return text
 }
-
-// none says that nothing is there, on the disk or in a client that makes the file.
-func (t *Target) none() bool {
-	return !t.Before.Exists || t.Unsaved() && !t.disk.Exists && len(t.Before.Content) == 0
-}
-
-// makes says that a file comes where none is.
-func (t *Target) makes() bool { return t.none() && t.After.Kind != guardfs.KindAbsent }
 
 // overlay is the text that the client holds in the place of what is on the disk, and that; or what
 // is on the disk, and nil.
@@ -490,49 +473,4 @@ func (d *Planner) noneHeldBelow(ctx context.Context, name string) error {
 func takes(o Overlay) bool {
 	is, ok := o.(interface{ Takes() bool })
 	return !ok || is.Takes()
-}
-
-// unsaved says that the text of a plan, and that is all of it, goes to the client.
-func (p *Plan) unsaved() bool {
-	return len(p.Steps) == 1 && p.Steps[0].file != nil && p.Steps[0].file.Unsaved()
-}
-
-// store carries out a plan whose text goes to the client: save, look once more, hand over. A client
-// may not be able to take it only over the text that it had, so the last look is right before.
-func (c *Call) store(ctx context.Context, ts targets, p *Plan) (*Done, error) {
-	t := p.Steps[0].file
-	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
-	// There are no steps: the disk tells nothing, and recovery takes the change for made.
-	lasting := context.WithoutCancel(ctx) // a call that was given up has an outcome too
-	err := s.save(ctx)
-	if err == nil {
-		text, held, lerr := c.held(ctx, t.True)
-		if err = lerr; err == nil && (!held || HashOf(text) != t.Before.Hash) {
-			err = &guardfs.ConflictError{Path: t.True, Why: guardfs.ContentChanged}
-		}
-	}
-	if err != nil {
-		s.setOutcome(lasting, checkpoint.Aborted)
-		return nil, err
-	}
-	old, text := string(t.Before.Content), string(t.After.Content)
-	_, sure, err := asked(ctx, t.True, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, c.Overlay.Store(ctx, t.True, old, text)
-	})
-	if err != nil {
-		text, held, lerr := c.held(lasting, t.True)
-		switch is := HashOf(text); {
-		case lerr == nil && held && is == t.After.Hash:
-		case lerr == nil && held && is == t.Before.Hash && sure:
-			s.setOutcome(lasting, checkpoint.Aborted)
-			return nil, err
-		default: // nobody can tell, or it may still come
-			s.setOutcome(lasting, checkpoint.Foreign)
-			return nil, halfMade(err, []string{t.True}, s.id, false)
-		}
-	}
-	t.Published = &guardfs.Published{True: t.True}
-	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
-	s.setOutcome(lasting, checkpoint.Committed)
-	return s.done, nil
 }

@@ -36,18 +36,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"log/slog"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,9 +56,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
-	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
@@ -229,6 +223,9 @@ type Call struct {
 	changed bool          // it has begun a change, so that its outcome is one
 }
 
+// own is a call of the engine's own, as recovery is one: the rules alone hold for it, no scope.
+func (e *Engine) own() *Call { return &Call{Engine: e, fs: e.tree, judge: e.rules} }
+
 // Trace holds the fields of the audit record of a call, besides its outcome. The chains fill it.
 type Trace struct {
 	Paths         []string // canonical where known, as spelled else
@@ -348,6 +345,70 @@ func stamp(i guardfs.Info, hash string) string {
 func HashOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
+}
+
+// sums remembers hashes of files that were read whole, for as long as it is certain that they are
+// still those of the content.
+type sums struct {
+	mu    sync.Mutex
+	known map[guardfs.Identity]sum
+}
+
+type sum struct{ stamp, hash string }
+
+const (
+	maxSums = 1000
+	// settled is how old a change must be: older than the coarsest clock of a file system.
+	settled = 3 * time.Second
+)
+
+// of hashes f, as long as it was when it was opened, or remembers its hash. A hash is remembered
+// where any change that comes after it must move the file's times: nobody has it open for writing,
+// and its last change is not of this very moment.
+func (m *sums) of(ctx context.Context, f *guardfs.File, now func() time.Time) (string, error) {
+	was, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	known := m.known[was.ID]
+	m.mu.Unlock()
+	if known.hash != "" && known.stamp == stamp(was, "") && was.Size == f.Info().Size {
+		return known.hash, nil
+	}
+	sure := now().Sub(was.ChangeTime) > settled && was.Size == f.Info().Size && f.Steady()
+	hash, err := hashAll(ctx, f, f.Info().Size)
+	if err != nil || !sure || !f.Steady() {
+		return hash, err
+	}
+	if is, err := f.Stat(); err == nil && stamp(is, "") == stamp(was, "") {
+		m.mu.Lock()
+		if m.known == nil || len(m.known) >= maxSums {
+			m.known = map[guardfs.Identity]sum{}
+		}
+		m.known[is.ID] = sum{stamp(is, ""), hash}
+		m.mu.Unlock()
+	}
+	return hash, nil
+}
+
+// hashAll hashes size bytes, or as many as there are, in pieces, until ctx ends.
+func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	buf := make([]byte, 256<<10)
+	for in := io.NewSectionReader(r, 0, size); ; {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := in.Read(buf)
+		h.Write(buf[:n])
+		if err == io.EOF {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("hashing what was read: %w", err)
+		}
+	}
 }
 
 // Keep remembers content that a session was shown or wrote, so that a later conflict can show what
@@ -621,6 +682,99 @@ func (h *Host) covered() []string {
 	})
 }
 
+// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
+func (e *Engine) RunsCode(path string) bool {
+	return e.classes.Of(path) == policy.Exec
+}
+
+// isHook says whether a path is, or is in, what git reads and runs under names that say nothing: what
+// the configuration names, and git's own directory where .git only leads there. known has those of
+// directories.
+func (e *Engine) isHook(name string, known map[string][]string) bool {
+	return slices.ContainsFunc(e.gitPlaces(path.Dir(name), known), func(at string) bool {
+		dir, whole := strings.CutSuffix(at, "/")
+		return name == dir || whole && below(name, dir)
+	}) && !e.classes.Lifted(name)
+}
+
+// gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
+// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. A
+// configuration that can't be read names none: git can't read it either.
+func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
+	out, ok := known[dir]
+	if ok || e.free == nil {
+		return out
+	}
+	defer func() { known[dir] = out }()
+	add := func(name string) {
+		if name == "" || len(name) > 4096 {
+			return
+		}
+		slash := ""
+		if strings.HasSuffix(name, "/") {
+			slash = "/"
+		}
+		name = path.Clean(name)
+		out = append(out, name+slash)
+		if h, err := e.free.Resolve(name, guardfs.Walk); err == nil {
+			out = append(out, h.Object().True+slash)
+			h.Close() //nolint:errcheck // nothing was written through it
+		}
+	}
+	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
+	git := path.Join(dir, ".git")
+	var h *guardfs.Handle
+	err := fs.ErrNotExist
+	if !e.free.Nothing(git) {
+		h, err = e.free.Resolve(git, guardfs.Look)
+	}
+	top := dir == "/" || dir == "." || e.place.Calls != nil && dir == e.cfg.WorkspaceRoot
+	if err != nil && !top { // above the root of a sandbox, the workspace there, nothing can be read
+		return e.gitPlaces(path.Dir(dir), known)
+	}
+	code := e.search.code
+	if err == nil {
+		kind := h.Object().Info.Kind
+		h.Close() //nolint:errcheck // nothing was written through it
+		common := git
+		if kind == guardfs.KindFile {
+			git, common = linked(dir, read)
+			add(common + "/")
+		}
+		add(git + "/")
+		u := ignore.User{Home: e.search.home, Read: read,
+			Files: []string{common + "/config", git + "/config.worktree"}}
+		code = slices.Concat(code, u.CodePlaces())
+	}
+	for _, to := range code {
+		if to != "" && !filepath.IsAbs(to) {
+			if err != nil { // no repository
+				continue
+			}
+			to = dir + "/" + to
+		}
+		add(to)
+	}
+	return out
+}
+
+// linked follows the .git file of a worktree or a submodule: to its own directory, and to the one
+// that has the configuration.
+func linked(top string, read func(string) ([]byte, error)) (git, common string) {
+	data, _ := read(top + "/.git") //nolint:errcheck // nothing is named then
+	to, _ := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:")
+	if git = strings.TrimSpace(to); !path.IsAbs(git) {
+		git = path.Join(top, git)
+	}
+	common = git
+	if data, err := read(git + "/commondir"); err == nil {
+		if common = strings.TrimSpace(string(data)); !path.IsAbs(common) {
+			common = path.Join(git, common)
+		}
+	}
+	return git, common
+}
+
 // chain is the policy chain that a configuration asks for; nil for none.
 func (h *Host) chain(cfg config.FS) (policy.Chain, error) {
 	if !cfg.HasPolicies() {
@@ -658,15 +812,15 @@ func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Cla
 	if h.Root.Calls == nil {
 		protect = slices.Concat([]string{h.DataDir}, h.Protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles())
 	}
+	var names []string
 	for _, p := range protect {
-		if p == "" {
-			continue
+		if p != "" { // a process that can replace a link among its names decides what the next start reads
+			names = append(names, guardfs.Names(p)...)
 		}
-		// A process that can replace a link among these names decides what the next start reads.
-		for _, name := range guardfs.Names(p) {
-			o.Protected = append(o.Protected,
-				policy.Protected{Path: name, Why: "our own data, configuration or program"})
-		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) { // each is looked at again and again
+		o.Protected = append(o.Protected, policy.Protected{Path: name, Why: "our own data, configuration or program"})
 	}
 	p, err := policy.New(o)
 	if err != nil {
@@ -957,153 +1111,6 @@ func (c *Call) Checkpoint(ctx context.Context, id checkpoint.ID) (*checkpoint.Ch
 	return db.Get(ctx, id, c.scope())
 }
 
-// Workspaces gives each principal, or each session of it, a directory of its own. The operator has
-// asked for that, so nobody else is. It is safe for concurrent use.
-type Workspaces struct {
-	e          *Engine
-	dir        string // that holds them; "": all have the workspace_root
-	perSession bool
-	homes      *Homes
-}
-
-// Homes are the workspaces that a process has entered and that end with their sessions. They outlive
-// an engine. The zero value is ready.
-type Homes struct {
-	mu   sync.Mutex
-	uses map[home]*guardfs.Use
-}
-
-// home is the workspace of a session, for as long as that lasts.
-type home struct{ Principal, Session, Dir string }
-
-func homeOf(c *Call, dir string) home {
-	return home{cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"), dir}
-}
-
-// Workspaces are the workspaces below a directory; below none all callers share the workspace_root.
-func (e *Engine) Workspaces(dir string, perSession bool, homes *Homes) *Workspaces {
-	return &Workspaces{e, dir, perSession && dir != "", homes}
-}
-
-// Of is where a caller's workspace is, also before it is made.
-func (w *Workspaces) Of(principal, session string) string {
-	if w.dir == "" {
-		return w.e.cfg.WorkspaceRoot
-	}
-	name := dirName(principal, "local")
-	if w.perSession {
-		name += "%" + dirName(session, "default")
-	}
-	return path.Join(w.dir, name)
-}
-
-// dirName is a directory's name for a caller's: two callers never share one, on any file system. A
-// name that is not plain is hashed.
-func dirName(name, fallback string) string {
-	if name == "" {
-		name = fallback
-	}
-	if plainName.MatchString(name) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return "%" + hex.EncodeToString(sum[:16])
-}
-
-var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
-// Enter says that we use a workspace. One that ends with its session stays until End of the last
-// process that entered it.
-func (w *Workspaces) Enter(ctx context.Context, c *Call, dir string) error {
-	w.homes.mu.Lock()
-	defer w.homes.mu.Unlock()
-	key := homeOf(c, dir)
-	if !w.perSession || w.homes.uses[key] != nil {
-		return nil
-	}
-	what, err := json.Marshal(key)
-	if err != nil {
-		return err
-	}
-	use, err := w.e.locks.Use(ctx, dir, what)
-	if err != nil {
-		return err
-	}
-	if w.homes.uses == nil {
-		w.homes.uses = map[home]*guardfs.Use{}
-	}
-	w.homes.uses[key] = use
-	return nil
-}
-
-// Make makes a workspace where it is missing. Lazy says that it may be: nobody has made it yet.
-func (w *Workspaces) Make(ctx context.Context, c *Call, home string) error {
-	if !w.Lazy() {
-		return nil
-	}
-	_, err := c.Stat(ctx, home, true)
-	if errors.Is(err, fs.ErrNotExist) {
-		asked := c.Approver
-		c.Approver = approval.Yes("tools.jettson.workspaces")
-		_, err = c.Mkdir(ctx, MkdirArgs{Path: home, Exists: true})
-		c.Approver = asked
-	}
-	return err
-}
-
-// Lazy says that workspaces are made when they are wanted.
-func (w *Workspaces) Lazy() bool { return w.dir != "" }
-
-// End moves the workspaces of a session to the trash, where each session has one, unless another
-// process still uses them.
-func (w *Workspaces) End(ctx context.Context, c *Call) error {
-	of := homeOf(c, "")
-	ending := map[home]*guardfs.Use{}
-	w.homes.mu.Lock()
-	for key, use := range w.homes.uses {
-		if key.Principal == of.Principal && key.Session == of.Session {
-			ending[key] = use
-			delete(w.homes.uses, key)
-		}
-	}
-	w.homes.mu.Unlock()
-	var errs []error
-	for key, use := range ending {
-		errs = append(errs, use.Last(func() error { return w.discard(ctx, *c, key.Dir) }))
-	}
-	return errors.Join(errs...)
-}
-
-// Sweep moves the workspaces to the trash whose sessions ended with processes that were killed. c is
-// like that of End, without a session.
-func (w *Workspaces) Sweep(ctx context.Context, c Call) error {
-	return w.e.locks.Abandoned(func(what []byte) error {
-		var left home
-		if json.Unmarshal(what, &left) != nil || !path.IsAbs(left.Dir) {
-			return nil // of an earlier version, which did not say
-		}
-		c.Principal, c.Session = left.Principal, left.Session
-		return w.discard(ctx, c, left.Dir)
-	})
-}
-
-func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
-	c.Approver = approval.Yes("tools.jettson.per_session")
-	_, err := Do(ctx, w.e, &c, Operation[struct{}, *dialect.Object]{Changes: true,
-		Run: func(ctx context.Context, _ struct{}) (*dialect.Object, error) {
-			_, err := c.Delete(ctx, dir, DeleteOptions{Recursive: true})
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			return &dialect.Object{}, err
-		},
-		Refuse: func(context.Context, *Call, struct{}, *Refusal) (*dialect.Object, string) {
-			return nil, "" // nobody is there to be refused
-		},
-	})
-	return err
-}
-
 // A change of our own files is on record like a call, under this name in the place of a
 // dialect.
 const operator = "operator"
@@ -1197,324 +1204,3 @@ func (e *Engine) Policy() string { return e.start.policy }
 // HandOver says that another engine of this program goes on: Close then records no stop. It must
 // not run beside Close.
 func (e *Engine) HandOver() { e.start = start{} }
-
-// Check finds what is wrong with a configuration that takes a look at the file system to know. Its
-// errors are *config.Problem, joined where there are several.
-func Check(cfg config.Tools) error {
-	free, judge, _, err := newPolicy(cfg.FS, &Host{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	return errors.Join(checkRoots(cfg, free, judge), checkHooks(cfg.FS.Hooks, free), free.Close())
-}
-
-// checkRoots refuses a workspace_root and workspaces that can't be worked in. Else every call there
-// would fail with that, and no model can mend it.
-func checkRoots(cfg config.Tools, free *guardfs.FS, judge guardfs.Judge) error {
-	return errors.Join(checkRoot("tools.fs.workspace_root", cfg.FS.WorkspaceRoot, free, judge),
-		checkRoot("tools.jettson.workspaces", cfg.Jettson.Workspaces, free, judge))
-}
-
-// checkRoot refuses a directory of a key that is not there, or closed.
-func checkRoot(key, root string, free *guardfs.FS, judge guardfs.Judge) error {
-	if root == "" {
-		return nil
-	}
-	wrong := func(why, hint string) error {
-		if key == "tools.sandbox.root" {
-			hint = "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
-		}
-		return &config.Problem{Key: key, Why: shown(root) + " " + why, Hint: hint}
-	}
-	const another = "name a directory of the agent's work"
-	h, err := free.Resolve(root, guardfs.Look)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return wrong("does not exist", "make it, or name another directory")
-	case errors.Is(err, guardfs.ErrPseudo):
-		return wrong("is on a kernel interface, where there are no files", another)
-	case err != nil:
-		return wrong("can't be looked at: "+cause(err), another)
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	if h.Object().Info.Kind != guardfs.KindDir {
-		return wrong("is no directory", another)
-	}
-	if d, ok := errors.AsType[*policy.Denied](judge.Judge(h.Object(), guardfs.Walk)); ok {
-		return wrong("is closed to the tools by "+d.Rule, "open it there, or name another directory")
-	}
-	return nil
-}
-
-// cause gives the error of the system, without the operation.
-func cause(err error) string {
-	if e, ok := errors.AsType[*guardfs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
-}
-
-// checkHooks refuses hooks whose program is missing. Else every call would be refused, and only the
-// log would say why.
-func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
-	var errs []error
-	for _, list := range []struct {
-		key   string
-		lines []string
-	}{
-		{"before_tool_call", cfg.BeforeToolCall}, {"after_tool_call", cfg.AfterToolCall},
-		{"tool_result_persist", cfg.ToolResultPersist},
-	} {
-		for i, line := range list.lines {
-			c, err := hook.ParseCommand(line)
-			if kind, known := kindOf(free, c.Path); err != nil || known && kind != guardfs.KindFile {
-				errs = append(errs, &config.Problem{Key: fmt.Sprintf("tools.fs.hooks.%s[%d]", list.key, i),
-					Why: shown(c.Path) + " is no program", Hint: "look at the spelling"})
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// RuleOf names for the operator the rule by which the configuration closes path to reading, or with change to changes: a list with the
-// rule of it, as in `deny_paths "**/*.log"`, or a class of protected names. It is "" where the path is open. root is Options.Root.
-func RuleOf(cfg config.FS, root, path string, change bool) (string, error) {
-	o := rules(cfg, root)
-	var err error
-	o.Classes, err = policy.NewClasses(policy.ClassOptions{Holds: holds(cfg), Lifted: cfg.Unprotected,
-		Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: guardfs.Canonical})
-	if err != nil {
-		return "", err
-	}
-	p, err := policy.New(o)
-	if err != nil {
-		return "", err
-	}
-	access := guardfs.Read
-	if change {
-		access = guardfs.Create
-	}
-	denied, _ := errors.AsType[*policy.Denied](p.Judge(guardfs.Object{Spelled: path, True: guardfs.Canonical(path)}, access))
-	if denied == nil {
-		return "", nil
-	}
-	if text := patternOf(cfg, denied); text != "" {
-		return denied.Rule + " " + strconv.Quote(text), nil
-	}
-	return denied.Rule, nil
-}
-
-// patternOf gives the first pattern of deny_paths that refuses the path of a refusal by itself; "" where none does.
-func patternOf(cfg config.FS, denied *policy.Denied) string {
-	if denied.Rule != "deny_paths" {
-		return ""
-	}
-	for _, rule := range cfg.DenyPaths {
-		one, err := policy.New(policy.Options{Deny: []string{rule}, Canonical: guardfs.Canonical})
-		if err == nil && one.Judge(guardfs.Object{Spelled: denied.Path, True: guardfs.Canonical(denied.Path)}, guardfs.Read) != nil {
-			return rule
-		}
-	}
-	return ""
-}
-
-// IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside
-// of which nothing is open, whatever cfg allows; "" for none.
-func IdleRules(cfg config.FS, only string) (out []*config.Problem) {
-	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
-	if err != nil {
-		return out
-	}
-	defer free.Close() //nolint:errcheck // nothing was written through it
-	l := ruleLook{free: free, root: cfg.WorkspaceRoot}
-	if only != "" {
-		l.open = []string{only, free.Canonical(only)}
-	} else {
-		for _, rule := range cfg.AllowPaths {
-			l.open = append(l.open, l.begins(rule)...)
-		}
-	}
-	if len(l.open) == 0 {
-		l.open = []string{"/"}
-	}
-	for _, list := range []struct {
-		key   string
-		rules []string
-	}{{"allow_paths", cfg.AllowPaths}, {"deny_paths", cfg.DenyPaths}, {"unprotected", cfg.Unprotected}} {
-		for i, rule := range list.rules {
-			if why, hint := l.idle(rule, list.key); why != "" {
-				key := fmt.Sprintf("tools.fs.%s[%d]", list.key, i)
-				out = append(out, &config.Problem{Key: key, Why: shown(rule) + " " + why, Hint: hint})
-			}
-		}
-	}
-	return out
-}
-
-// A ruleLook looks for what rules are about: open are the trees that are open, root is the workspace.
-type ruleLook struct {
-	free *guardfs.FS
-	open []string
-	root string
-}
-
-// begins gives the literal beginnings of a rule, as they are spelled and with links followed.
-func (l *ruleLook) begins(rule string) (out []string) {
-	g, err := glob.CompileRule(rule, nil)
-	if err != nil {
-		return nil
-	}
-	for _, p := range g.Patterns() {
-		named := "/" + strings.Join(p.Literal(), "/")
-		out = append(out, named, l.free.Canonical(named))
-	}
-	return slices.Compact(out)
-}
-
-// idle says why a rule of a list does nothing today, or less than it seems to; "" when it may.
-func (l *ruleLook) idle(rule, list string) (why, hint string) {
-	g, err := glob.CompileRule(rule, nil)
-	if err != nil {
-		return "", ""
-	}
-	by, at := l.byLetters(rule, g)
-	if by != "" && list == "deny_paths" {
-		return "", "" // which it closes
-	}
-	if by != "" {
-		return "does not name " + shown(at) + ": brackets, braces and backslashes are signs in a rule", "write " + shown(by)
-	}
-	if windows.MatchString(strings.ReplaceAll(rule, `\\`, "")) {
-		return "has backslashes before letters, where they say nothing", "write / between the names of a path"
-	}
-	if !strings.HasPrefix(rule, "/") {
-		return "", ""
-	}
-	if begins := l.begins(rule); !slices.ContainsFunc(begins, l.overlaps) {
-		return "does nothing: it is about no path that is open", l.meant(rule, begins[0])
-	}
-	for _, p := range g.Patterns() {
-		named := "/" + strings.Join(p.Literal(), "/")
-		whole := p.Done(p.Start()) && !p.Live(p.Start())
-		kind, known := kindOf(l.free, named)
-		if list == "allow_paths" && whole && kind == guardfs.KindDir {
-			return "is a directory, and nothing in it is allowed by that",
-				"write " + shown(strings.TrimSuffix(named, "/")+"/**")
-		}
-		// A named path may be made later. Its directory has to be there already, and nothing is made
-		// in that of the root.
-		if up := path.Dir(named); up != "/" && (whole || list != "allow_paths") {
-			named = up
-			kind, known = kindOf(l.free, named)
-		}
-		if known && kind == guardfs.KindAbsent {
-			return "does nothing: " + shown(named) + " does not exist", l.meant(rule, named)
-		}
-	}
-	return "", ""
-}
-
-// overlaps reports whether something that is open may lie in dir, or dir in it. Letter case does not
-// count, as in deny rules.
-func (l *ruleLook) overlaps(dir string) bool {
-	in := func(a, b string) bool {
-		a, b = strings.TrimSuffix(strings.ToLower(a), "/")+"/", strings.ToLower(b)+"/"
-		return strings.HasPrefix(b, a)
-	}
-	return slices.ContainsFunc(l.open, func(o string) bool { return in(o, dir) || in(dir, o) })
-}
-
-// byLetters gives the spelling of a rule, and a path that is there, where that one is named by the
-// rule's letters alone.
-func (l *ruleLook) byLetters(rule string, g *glob.Glob) (spelling, at string) {
-	for _, reading := range glob.Letters(rule) {
-		letters, err := glob.CompileRule(reading, nil)
-		if err != nil {
-			continue
-		}
-		left := lookedAt
-		visit := func(path string, _ guardfs.Kind, _ guardfs.Identity) error {
-			if left--; letters.Match(path) && !g.Match(path) {
-				at = path
-			}
-			if at != "" || left < 0 {
-				return errors.New("enough")
-			}
-			return nil
-		}
-		for _, from := range l.begins(reading) {
-			if from == "/" {
-				from = cmp.Or(l.root, l.open[0])
-			}
-			policy.Census(l.free)(from, visit) //nolint:errcheck // what can't be looked at is passed by
-		}
-		if at != "" {
-			if strings.HasPrefix(rule, "/") {
-				return reading, at
-			}
-			return reading[1:], at
-		}
-	}
-	return "", ""
-}
-
-// windows finds backslashes between the names of a path.
-var windows = regexp.MustCompile(`\\[\w.]`)
-
-// meant is the hint for a rule that begins at a path where nothing is: that path may be below the root.
-func (l *ruleLook) meant(rule, at string) string {
-	if kind, _ := kindOf(l.free, l.root+at); l.root != "" && kind != guardfs.KindAbsent {
-		return "write " + shown("${ROOT}"+rule)
-	}
-	return "look at the spelling"
-}
-
-// lookedAt is how many names below a wildcard are looked at for what a rule names by its letters.
-const lookedAt = 4_000
-
-// kindOf gives the kind of the object at a path; known is false where it can't be told.
-func kindOf(free *guardfs.FS, path string) (kind guardfs.Kind, known bool) {
-	h, err := free.Resolve(path, guardfs.Look)
-	if err != nil {
-		return guardfs.KindAbsent, errors.Is(err, fs.ErrNotExist)
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	return h.Object().Info.Kind, true
-}
-
-func shown(s string) string { return strconv.QuoteToGraphic(s) }
-
-const mostOddNames = 5 // that are told; a tree in two scripts may have many
-
-// OddNames are the first of some paths, below root and in ASCII, that read as something else than
-// they are: with characters that can't be seen, or letters that look like others.
-func OddNames(root string, paths iter.Seq[string]) (out []string) {
-	last := ""
-	for p := range paths {
-		if p == last || ascii(p) {
-			continue
-		}
-		last = p
-		name := strings.TrimPrefix(p, strings.TrimSuffix(root, "/")+"/")
-		if approval.Escape(name, false) == name && approval.Lookalike(name) == "" {
-			continue
-		}
-		if name = strconv.QuoteToASCII(name); !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-		if len(out) == mostOddNames {
-			break
-		}
-	}
-	return out
-}
-
-// ascii takes controls for others: ESC is one that can't be seen.
-func ascii(p string) bool {
-	for i := range len(p) {
-		if p[i] < ' ' || p[i] > '~' {
-			return false
-		}
-	}
-	return true
-}

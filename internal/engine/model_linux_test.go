@@ -93,7 +93,8 @@ func (r *modelRun) edited(c string) string {
 func (r *modelRun) big() {
 	dir := r.x.ws + "/" + treePath
 	if r.m.at(treePath) == "-" {
-		r.m.born, r.m.tree = len(r.m.ops), r.m.tree+1
+		r.m.trees++
+		r.m.born, r.m.tree = len(r.m.ops), r.m.trees
 	}
 	must(r.t, errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)))
 	r.m.set(treePath, treeContent)
@@ -377,19 +378,87 @@ func (r *modelRun) restore(c *engine.Call) (s modelStep) {
 	return s
 }
 
+// made are the session's checkpoints since the one before, oldest first.
+func (r *modelRun) made(c *engine.Call, before checkpoint.ID) (made []checkpoint.Checkpoint) {
+	page, err := c.Checkpoints(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 100})
+	must(r.t, err)
+	for _, ck := range page.Checkpoints {
+		if ck.ID == before {
+			break
+		}
+		if ck.Kind != checkpoint.KindExternal {
+			made = append(made, ck)
+		}
+	}
+	slices.Reverse(made)
+	return made
+}
+
+func (r *modelRun) newest(c *engine.Call) checkpoint.ID {
+	page, err := c.Checkpoints(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 1})
+	must(r.t, err)
+	if len(page.Checkpoints) == 0 {
+		return ""
+	}
+	return page.Checkpoints[0].ID
+}
+
+// rewind goes piece by piece, as an undo of a run does. A piece that is a conflict leaves those before it.
 func (r *modelRun) rewind(c *engine.Call) (s modelStep) {
 	name, how := fmt.Sprint("t", 1+r.rng.Intn(r.turns)), r.rule()
 	start, ok := r.m.turn[name+c.Session]
 	s.what = fmt.Sprintf("rewind to %s %q", name, how)
-	done, err := c.Restore(ctx, checkpoint.Restore{Turn: name}, engine.RestoreOptions{OnConflict: how})
+	before := r.newest(c)
+	_, err := c.Restore(ctx, checkpoint.Restore{Turn: name}, engine.RestoreOptions{OnConflict: how})
 	s.err, s.wantErr = err, !ok
-	var of []*modelOp
-	for _, o := range r.m.ops[start:] {
-		if o.session == c.Session && !o.external {
-			of = append(of, o)
-		}
+	if !ok {
+		return s
 	}
-	r.restored(&s, done, restoreOf(c.Session, how, false, of...).unmoved())
+	var made []*modelOp
+	var left []string
+	for until := len(r.m.ops); until > 0 && !s.wantErr; {
+		var of []*modelOp
+		for _, o := range r.m.ops[start:] {
+			if o.session == c.Session && !o.external {
+				of = append(of, o)
+			}
+		}
+		moved := treeMoves(of, true)
+		of = slices.DeleteFunc(of, func(o *modelOp) bool { return o.n >= until })
+		i := newestPiece(of, moved)
+		until = 0
+		if i > 0 {
+			until = of[i-1].n + 1
+		}
+		mr := restoreOf(c.Session, how, false, of[i:]...)
+		delete(mr.want, treePath)
+		for _, o := range of[i:] {
+			if slices.Contains(moved, o) {
+				mr.want[treePath], mr.since[treePath] = o.before[treePath], o.n
+			}
+		}
+		for _, p := range left {
+			delete(mr.want, p)
+		}
+		var op *modelOp
+		if s.wantErr, op = r.m.restore(mr); op != nil {
+			made = append(made, op)
+		}
+		left = append(left, mr.skipped...)
+	}
+	r.runs++
+	for _, ck := range r.made(c, before) {
+		o := r.m.nothing(c.Session) // it took empty directories away or made some, which the model knows nothing of
+		if len(made) > 0 && slices.ContainsFunc(ck.Changes, func(ch checkpoint.Recorded) bool { return ch.Role != checkpoint.RoleParent }) {
+			o, made = made[0], made[1:]
+		}
+		o.id, o.run = ck.ID, r.runs
+		r.m.did(o)
+	}
+	if len(made) > 0 {
+		s.what += ", which made fewer checkpoints than were expected"
+		s.wantErr = !s.wantErr
+	}
 	if err == nil {
 		r.m.outside(c.Session) // what others changed beside it is recorded
 	}
@@ -408,33 +477,43 @@ func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
 		from, to, name, carry = m.redo, m.undo, "redo", (*engine.Call).Redo
 	}
 	s.what = fmt.Sprintf("%s %q", name, how)
-	done, err := carry(c, ctx, engine.RestoreOptions{OnConflict: how})
-	if s.err = err; err == nil {
-		s.id = done.Checkpoint
-	}
-	n := len(from[c.Session])
-	if s.wantErr = n == 0; s.wantErr {
-		return s
-	}
-	of := from[c.Session][n-1:]
-	if !redo {
-		of = m.newest(c.Session)
-	}
-	if s.wantErr, s.op = m.restore(restoreOf(c.Session, how, false, of...)); s.wantErr {
-		return s
-	}
-	r.most = max(r.most, len(of))
-	from[c.Session] = from[c.Session][:n-len(of)]
-	back := of[0].takes // a redo puts the changes themselves back
-	if !redo {
-		took := s.op
-		if took == nil { // it was so already; that is walked over
-			took = m.nothing(c.Session)
+	before := r.newest(c)
+	_, s.err = carry(c, ctx, engine.RestoreOptions{OnConflict: how})
+	made, n := r.made(c, before), 0
+	for more := true; more && !s.wantErr; n++ {
+		all := from[c.Session]
+		if s.wantErr = len(all) == 0; s.wantErr {
+			return s
 		}
-		took.takes = of
-		back = []*modelOp{took}
+		of := all[len(all)-1:]
+		if !redo {
+			run := m.newest(c.Session)
+			i := newestPiece(run, treeMoves(run, false))
+			of, more = run[i:], i > 0
+		}
+		var op *modelOp
+		if s.wantErr, op = m.restore(restoreOf(c.Session, how, false, of...)); s.wantErr {
+			return s
+		}
+		r.most = max(r.most, len(of))
+		from[c.Session] = all[:len(all)-len(of)]
+		if op == nil { // it was so already; that is walked over
+			op = m.nothing(c.Session)
+		}
+		if n < len(made) {
+			op.id = made[n].ID
+		}
+		back := of[0].takes // a redo puts the changes themselves back
+		if redo {
+			run := back[len(back)-1].run
+			next := len(all) - 2
+			more = run != 0 && next >= 0 && all[next].takes[len(all[next].takes)-1].run == run
+		} else {
+			op.takes = of
+			back = []*modelOp{op}
+		}
+		to[c.Session] = append(to[c.Session], back...)
 	}
-	to[c.Session] = append(to[c.Session], back...)
 	return s
 }
 

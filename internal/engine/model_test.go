@@ -21,6 +21,7 @@ type model struct {
 	trash []*modelEntry
 	born  int // how many operations there were before the tree that is there was made
 	tree  int // which tree that is
+	trees int // how many there were
 }
 
 const (
@@ -167,6 +168,7 @@ type modelRestore struct {
 	since   map[string]int
 	inverse bool
 	how     string // to do with conflicts
+	skipped []string
 }
 
 func restoreOf(session, how string, inverse bool, of ...*modelOp) *modelRestore {
@@ -181,24 +183,32 @@ func restoreOf(session, how string, inverse bool, of ...*modelOp) *modelRestore 
 	return r
 }
 
-// unmoved leaves the tree out as far as it went and came back.
-func (r *modelRestore) unmoved() *modelRestore {
-	var moves []*modelOp
-	for _, o := range r.of {
+// treeMoves are those of ops, oldest first, that moved the tree. A rewind leaves out how it went and came back, with what went and came meanwhile.
+func treeMoves(ops []*modelOp, rewind bool) (moves []*modelOp) {
+	for _, o := range ops {
 		if _, ok := o.after[treePath]; !ok {
 			continue
 		}
-		if n := len(moves); n > 0 && moves[n-1].tree == o.tree && moves[n-1].after[treePath] == o.before[treePath] {
-			moves = moves[:n-1]
-		} else {
-			moves = append(moves, o)
+		from := slices.IndexFunc(moves, func(m *modelOp) bool { return m.tree == o.tree && m.before[treePath] == o.after[treePath] })
+		if moves = append(moves, o); rewind && from >= 0 {
+			moves = moves[:from]
 		}
 	}
-	delete(r.want, treePath)
-	if len(moves) > 0 {
-		r.want[treePath], r.since[treePath] = moves[0].before[treePath], moves[0].n
+	return moves
+}
+
+// newestPiece is what one change takes back of ops, oldest first: the newest of them, which move the tree once. It is the number of the first of them.
+func newestPiece(ops, moves []*modelOp) int {
+	trees := 0
+	for i, o := range slices.Backward(ops) {
+		if slices.Contains(moves, o) {
+			trees++
+		}
+		if trees > 1 {
+			return i + 1
+		}
 	}
-	return r
+	return 0
 }
 
 // restore carries out r: fails says that it is refused, o is nil when nothing had to be done.
@@ -211,6 +221,8 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 			todo[p] = become
 		case r.how != engine.OnConflictSkip:
 			return true, nil
+		default:
+			r.skipped = append(r.skipped, p)
 		}
 	}
 	back := map[string]string{}
@@ -313,18 +325,13 @@ func threeWay(base, ours, theirs string) (string, bool) {
 	return out.String(), true
 }
 
-// parked is the entry that a restore brings the tree back from, nil when there is none: that of the newest operation that it takes back, since it goes
-// from the newest to the oldest and the tree is in the way of the others then; else the newest.
+// parked is the entry that a restore brings the tree back from, nil when there is none: that of the oldest operation that it takes back, else the newest.
 func (m *model) parked(r *modelRestore) (found *modelEntry) {
-	of := false
-	for _, e := range slices.Backward(m.trash) {
-		switch {
-		case e.path != treePath:
-		case slices.Contains(r.of, e.of) && !of:
-			found, of = e, true
-		case found == nil && !of:
-			found = e
+	for _, e := range m.trash {
+		if e.of.n == r.since[treePath] {
+			return e
 		}
+		found = e
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -18,12 +19,15 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	"moltisfs/readers"
 )
 
 // Reading is the knowledge that a session must have of a file that it changes.
@@ -107,6 +111,55 @@ func (d *Planner) Load(path string, r Rules) (*Target, error) {
 		return nil, err
 	}
 	return t, cmp.Or(d.c.fresh(t), d.c.keeps(t, "", true))
+}
+
+// appendWhole is the most bytes of a file that is read whole to be appended to.
+const appendWhole = 1 << 20
+
+// appendAbove is the size above which a file is appended to without being read.
+func (e *Engine) appendAbove() int64 { return max(1, min(e.cfg.Checkpoint.MaxFileBytes, appendWhole)) }
+
+// large says that the file was not read.
+func (t *Target) large() bool {
+	return t.rules.above > 0 && t.Before.Exists && !t.Unsaved() &&
+		t.Before.Info.Kind == guardfs.KindFile && t.Before.Info.Size > t.rules.above
+}
+
+// hash reads a large file for its hash, if something depends on it: what the caller expects, or
+// what the session has to have read. Our own appends are known by size and times.
+func (d *Planner) hash(t *Target) (err error) {
+	if !t.large() || t.Before.Hash != "" {
+		return nil
+	}
+	want := t.rules.Hash != ""
+	if !want && t.rules.Read != ReadNone && d.c.cfg.MustReadBeforeWrite {
+		want, err = d.c.seenByHash(t)
+	}
+	if !want || err != nil {
+		return err
+	}
+	f, err := d.c.openSame(t.True, t.Before.Info.ID)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	now := *t.Before
+	now.Hash, err = d.c.sums.of(d.ctx, f, d.c.now)
+	t.Before = &now
+	return err
+}
+
+// openSame opens a file for reading, if it is that one.
+func (c *Call) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
+	h, err := c.treeOf(name).Resolve(name, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	if h.Object().Info.ID != id {
+		return nil, &guardfs.ConflictError{Path: name, Why: guardfs.Replaced}
+	}
+	return h.Open()
 }
 
 // forget takes back the last Load.
@@ -193,6 +246,15 @@ func (d *Planner) above(spelled, name string) (steps []Step, err error) {
 		d.tops[key] = dirs[0]
 	}
 	return steps, err
+}
+
+// treeForMkdir is the tree for looking at the directories that are to be made above a path.
+func (c *Call) treeForMkdir(above string) *guardfs.FS {
+	if j, ok := c.judge.(policyJudge); ok {
+		j.dirs, j.of = true, above
+		return c.fs.With(j)
+	}
+	return c.fs
 }
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
@@ -504,6 +566,11 @@ func (p *Plan) moving() (out []*Move) {
 	return out
 }
 
+// unsaved says that the text of a plan, and that is all of it, goes to the client.
+func (p *Plan) unsaved() bool {
+	return len(p.Steps) == 1 && p.Steps[0].file != nil && p.Steps[0].file.Unsaved()
+}
+
 // Digest gives the digest that an approval is bound to: two plans of one call with the same digest do the same.
 // A file that is there counts by its content alone, so that a touch makes nothing stale.
 func (p *Plan) Digest(c *Call) string {
@@ -744,6 +811,13 @@ func mkdirAs(path string, was checkpoint.State) Step {
 	return s
 }
 
+// metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
+// change like any other.
+func metadata(s checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
+		Xattrs: s.Xattrs}
+}
+
 // dirMetadata gives the metadata of a directory that comes back. Its set-id bits come back too: unlike those
 // of a file they only say what becomes of files made in it.
 func dirMetadata(was checkpoint.State) *guardfs.Metadata {
@@ -837,6 +911,20 @@ type After struct {
 	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
 	Shown *ReadRecord
+}
+
+// Unsaved says that a client holds the text of the target: Before is that text, and the disk is not
+// changed.
+func (t *Target) Unsaved() bool { return t.disk != nil }
+
+// unsaved says that a client holds another text than the disk.
+func (t *Target) unsaved() bool {
+	return t.Unsaved() && !saved(t.Before.Content, t.disk.Content)
+}
+
+// none says that nothing is there, on the disk or in a client that makes the file.
+func (t *Target) none() bool {
+	return !t.Before.Exists || t.Unsaved() && !t.disk.Exists && len(t.Before.Content) == 0
 }
 
 // Unchanged says that After is what is there already, so that nothing has to be written.
@@ -1200,4 +1288,132 @@ func slashed(names []string) []string {
 		out[i] = path.Clean(filepath.ToSlash(name))
 	}
 	return out
+}
+
+// A rule says what a change of one file may not be: too large, of the wrong kind, an accident. Which paths
+// may be changed, and by whom, is for policy.
+//
+// To add a rule, add a row to changeRules, its cause to refusal.go and a row of words to internal/refusal. The rule
+// holds in every dialect, because every plan is made at a Planner: Planner.Load asks the early rules, Planner.plan
+// the others. The rules hold for new content: of Write, edits, Append, Create and Copy. They do not hold for
+// what programs have left, nor for restores and moves, which bring back or keep a content that was there before: a limit that is set later
+// must not get in the way of an undo.
+type rule struct {
+	cause Cause
+	early bool // asked before the new content is made, so that it is told before an edit that does not match
+	meant bool // not asked if the caller says that the change is meant (Rules.Meant)
+	// broken gives the facts of the refusal, or nil if the change keeps the rule.
+	broken func(c newContent) any
+}
+
+// MaxResult bounds a file after edits, in bytes.
+const MaxResult = 64 << 20
+
+// newContent is the change of a file as the rules see it: a target, and the kind of operation.
+type newContent struct {
+	*Target
+	cfg  *config.FS
+	kind string // of the checkpoint, such as checkpoint.KindEdit; "" for the early rules
+}
+
+// changeRules are asked in this order; the first that is broken refuses the change.
+var changeRules = []rule{
+	{cause: NotAsShown, early: true, broken: editsDerived},
+	{cause: WriteTooLarge, broken: overLimit},
+	{cause: ResultTooLarge, broken: overMemory},
+	{cause: OverBinary, meant: true, broken: textOverBinary},
+	{cause: Accident, meant: true, broken: accident},
+	{cause: DropsUnseen, meant: true, broken: dropsUnseen},
+}
+
+// keeps refuses the change of t by an operation of kind if it breaks a rule. early: t has no new content yet.
+func (e *Engine) keeps(t *Target, kind string, early bool) error {
+	if kind == checkpoint.KindRestore || kind == checkpoint.KindMove || kind == checkpoint.KindRun {
+		return nil
+	}
+	for _, r := range changeRules {
+		if r.early != early || r.meant && t.rules.Meant {
+			continue
+		}
+		if facts := r.broken(newContent{t, &e.cfg, kind}); facts != nil {
+			return Refuse(r.cause, t.True, facts)
+		}
+	}
+	return nil
+}
+
+// editsDerived: an edit of a file of which Read shows only what is derived from its bytes. The fact is the
+// kind of file.
+func editsDerived(c newContent) any {
+	if !c.rules.edits {
+		return nil
+	}
+	if shown := readers.ShownAs(c.Before.Content, c.encoding(c.rules.encoding)); shown != "" {
+		return shown
+	}
+	return nil
+}
+
+// overLimit: the file would be larger than max_write_bytes.
+func overLimit(c newContent) any {
+	size := c.After.size()
+	if c.After.Tail {
+		size += c.Before.Info.Size
+	}
+	if most := c.cfg.MaxWriteBytes; most > 0 && c.After.Kind == guardfs.KindFile && size > most {
+		return SizeFacts{size, most}
+	}
+	return nil
+}
+
+// overMemory: the content is larger than one that is made in memory may be.
+func overMemory(c newContent) any {
+	most := maxLoad
+	if c.kind == checkpoint.KindEdit || c.kind == checkpoint.KindMultiEdit {
+		most = MaxResult
+	}
+	if len(c.After.Content) > most {
+		return &edit.TooLargeError{Size: int64(len(c.After.Content)), Max: int64(most)}
+	}
+	return nil
+}
+
+// textOverBinary: a text would replace a document, an archive, a picture, a database, a program, other binary
+// data or a notebook. A notebook may replace a notebook. The fact is the kind of file.
+func textOverBinary(c newContent) any {
+	if !c.rules.text {
+		return nil
+	}
+	is := readers.NoText(c.Before.Content, c.rules.encoding)
+	if is == "" || readers.ShownDecoded(c.After.Content, "") == is {
+		return nil
+	}
+	return is
+}
+
+// accident: the file would be emptied, or a placeholder stands for code that would be deleted.
+func accident(c newContent) any {
+	a := &c.After
+	var f *guard.Finding
+	switch {
+	case a.edits != nil:
+		f = a.edits.Guard(c.True)
+	case a.text != nil && c.Before.Exists:
+		f = cmp.Or(guard.Placeholder(c.True, a.was, a.text), guard.Empties(a.was, a.text))
+	}
+	if f == nil {
+		return nil
+	}
+	return GuardFacts{*f, a.edits != nil}
+}
+
+// dropsUnseen: a whole text has less than half of the lines of a file of which the session has seen only a
+// part. The fact is that part.
+func dropsUnseen(c newContent) any {
+	a, seen := &c.After, c.Known.Seen
+	lines := func(text []byte) int { return bytes.Count(text, []byte("\n")) }
+	if a.text != nil && c.Known.Tracked && seen != nil && !seen.Whole && lines(a.text)*2 < lines(a.was) {
+		return seen
+	}
+	return nil
 }

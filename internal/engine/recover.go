@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -342,6 +343,89 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 		c.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
 	}
 	return o.db.Settle(ctx, o.id, outcome)
+}
+
+// tailWindow is how much of what others appended is looked through for a tail.
+const tailWindow = 16 << 20
+
+// recoverAppend ends the append of a dead process.
+func (c *Call) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, ch *checkpoint.Recorded,
+	step *record) error {
+	at, size, hash := ch.Before.Size, ch.After.Size-ch.Before.Size, ch.After.Tail
+	content, err := db.Content(ctx, cmp.Or(hash, ch.After.Hash))
+	if err != nil && !lacking(err) {
+		return err
+	}
+	if hash == "" && err == nil { // the store has the whole file
+		content = content[at:]
+		hash = HashOf(content)
+	}
+	is, err := c.endAppend(step, at, size, hash, content)
+	if err != nil {
+		return err
+	}
+	if is == checkpoint.Foreign {
+		c.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
+			"changed the file since, or nobody knows what was to be appended",
+			"id", id, "path", step.Path, "from", at, "bytes", size)
+	} else {
+		c.logger.Info("an interrupted append was ended", "id", id, "path", step.Path, "outcome", is)
+	}
+	return db.Settle(ctx, id, is)
+}
+
+// lacking says that the store does not have a content, or not for us.
+func lacking(err error) bool {
+	_, bad := errors.AsType[*checkpoint.CorruptError](err)
+	return bad || errors.Is(err, checkpoint.ErrNoContent) || errors.Is(err, checkpoint.ErrSealed)
+}
+
+// endAppend brings an append to its end that was interrupted, and says what became of it: at the size at of the file, size bytes with that hash
+// were to come. content is nil where the store must not hold them. It never takes a byte away: others may have appended since. The missing part is
+// appended if the file ends with the part that is there. If not, it is left as it is found.
+func (c *Call) endAppend(step *record, at, size int64, hash string, content []byte) (checkpoint.Outcome, error) {
+	place, err := c.placeOf(step.Path)
+	if err != nil {
+		return "", err
+	}
+	if place == nil {
+		return checkpoint.Foreign, nil
+	}
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	info := place.Object().Info
+	if info.Kind != guardfs.KindFile || info.ID.Lasting() != step.Before.ID || info.Size < at {
+		return checkpoint.Foreign, nil // another file, or cut off by others
+	}
+	if info.Size == at {
+		return checkpoint.Aborted, nil
+	}
+	f, err := c.openSame(step.Path, info.ID)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	there := make([]byte, min(info.Size-at, size+tailWindow))
+	n, err := f.ReadAt(there, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	there = there[:n]
+	whole := int64(n) >= size
+	switch {
+	case whole && HashOf(there[:size]) == hash, content != nil && bytes.Contains(there, content):
+		_, err = place.Append(info.ID, nil) // it syncs: nobody may have come to do that
+		return checkpoint.Committed, err
+	case whole || !bytes.HasPrefix(content, there):
+		return checkpoint.Foreign, nil
+	}
+	made, err := place.Append(info.ID, content[n:])
+	if err != nil {
+		return "", err
+	}
+	if made.At != at+int64(n) { // others came in between; it is all there, in two pieces
+		return checkpoint.Foreign, nil
+	}
+	return checkpoint.Committed, nil
 }
 
 // discardAll removes what has the names that were given while a change was made ready. Nobody ever had it by another name.
@@ -745,6 +829,14 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 }
 
 var errDirGone = errors.New("its directory is gone")
+
+// errNotOurs: another thing is at the path.
+var errNotOurs = errors.New("another thing is in its place")
+
+// inUse says that a directory can't be removed because something is in it.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
+}
 
 // put gives what is at from the name place, which nobody has.
 func put(ctx context.Context, place, from *guardfs.Entry) error {

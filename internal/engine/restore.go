@@ -558,7 +558,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	if to == nil || to.Want.Kind == checkpoint.Absent {
 		return moves, none, nil
 	}
-	was, err := r.inTrash(ctx, item.To)
+	was, err := r.inTrash(ctx, to)
 	switch {
 	case err != nil:
 		return nil, none, err
@@ -588,7 +588,7 @@ func (c *Call) objectAt(name string) (guardfs.Object, error) {
 // exchange gives the moves that bring back what was at the path of item, and take away what came there by the same change.
 func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []*Move, why Why, err error) {
 	force := r.o.OnConflict == OnConflictForce
-	was, err := r.inTrash(ctx, item.Path)
+	was, err := r.inTrash(ctx, item)
 	if err != nil {
 		return nil, none, err
 	}
@@ -597,7 +597,7 @@ func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []
 		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if was == nil {
-		if is, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); is || err != nil {
+		if is, err := r.isMoved(ctx, item, item.Want, item.Own...); is || err != nil {
 			return nil, none, err
 		}
 		if r.o.OnConflict == OnConflictSkip {
@@ -610,7 +610,7 @@ func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []
 		back.over = false
 		return []*Move{back}, none, nil
 	}
-	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
 	switch {
 	case err != nil:
 		return nil, none, err
@@ -653,7 +653,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		}
 		if r.o.OnConflict != OnConflictForce {
 			is, err := r.isMoved(ctx, item, item.Head,
-				append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+				append([]checkpoint.ID{item.HeadID}, item.Own...)...)
 			if err == nil && !is && !item.HeadSettled {
 				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
@@ -670,7 +670,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		return &Move{Path: item.Path,
 			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
 	}
-	found, err := r.inTrash(ctx, item.Path)
+	found, err := r.inTrash(ctx, item)
 	if err != nil {
 		return nil, none, err
 	}
@@ -682,7 +682,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	}
 	why = NotInTrash
 	if kind != guardfs.KindAbsent {
-		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
+		if back, err := r.isMoved(ctx, item, item.Want, item.Own...); err != nil || back {
 			return nil, none, err
 		}
 		why = NoneInTrash
@@ -693,18 +693,18 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	return nil, none, Refuse(NotStored, item.Path, why)
 }
 
-// inTrash finds the entry of the trash that a restore brings back to name; nil: there is none.
-func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.Trashed, err error) {
-	entries, err := r.c.entriesAt(ctx, r.db, name, false)
+// inTrash finds the entry of the trash that a restore brings back to item's path: that of the oldest operation that it takes back, else the newest of
+// the principal, since it came back meanwhile and went again. nil: there is none.
+func (r *restore) inTrash(ctx context.Context, item *checkpoint.Item) (found *checkpoint.Trashed, err error) {
+	entries, err := r.c.entriesAt(ctx, r.db, item.Path, false)
 	for i := range entries {
 		t := &entries[i]
 		switch {
 		case strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(r.c.now()):
-		// The last of them is the oldest: what was there first.
-		case slices.Contains(r.plan.Undoes, t.Checkpoint):
-			found = t
+		case len(item.Own) > 0 && t.Checkpoint == item.Own[0]:
+			return t, err
 		case found == nil && t.Principal == r.d.c.Principal:
-			found = t // it came back meanwhile, and went again by a redo
+			found = t
 		}
 	}
 	return found, err
@@ -1299,43 +1299,16 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 // leftByAppends says whether content is what the session's operations left at the path of item, where the last of them appended to the file or cut
 // off what was appended: the store has no hash of what these leave, but one of what was there before, and of each tail.
 func (r *restore) leftByAppends(ctx context.Context, item *checkpoint.Item, content []byte) (bool, error) {
-	var base string  // the hash of what the last operation of another kind left
-	var left []piece // the tails since then
-	begin, end := int64(-1), int64(-1)
-	for _, id := range item.Own {
-		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
-		if err != nil {
-			return false, err
-		}
-		at := slices.IndexFunc(op.Changes, func(c checkpoint.Recorded) bool { return c.Path == item.Path })
-		if at < 0 {
-			return false, nil
-		}
-		switch c := &op.Changes[at]; {
-		case c.Role != checkpoint.RoleAppended:
-			base, left, begin, end = c.After.Hash, nil, c.After.Size, c.After.Size
-			continue
-		case c.Before.Size != end:
-			return false, nil
-		case c.After.Size > end:
-			left = append(left, piece{end, c.After.Size - end, c.After.Tail})
-			end = c.After.Size
-		default:
-			end = c.After.Size
-			for len(left) > 0 && left[len(left)-1].at >= end {
-				left = left[:len(left)-1]
-			}
-		}
-	}
-	if base == "" || end != int64(len(content)) || begin > end || HashOf(content[:begin]) != base {
-		return false, nil
-	}
-	for _, p := range left {
-		if p.at+p.size > end || HashOf(content[p.at:p.at+p.size]) != p.hash {
+	own, err := r.ownChanges(ctx, item)
+	base, t := "", tail{begin: -1, end: -1}
+	for i := range own {
+		if c := &own[i]; c.Role != checkpoint.RoleAppended {
+			base, t = c.After.Hash, tail{begin: c.After.Size, end: c.After.Size}
+		} else if !t.grow(c) {
 			return false, nil
 		}
 	}
-	return true, nil
+	return base != "" && t.begin <= int64(len(content)) && t.is(content[t.begin:], t.begin) && HashOf(content[:t.begin]) == base, err
 }
 
 // inUse says that another program has the file open for writing, which a restore would make anew or remove: what the program writes then
@@ -1381,23 +1354,23 @@ func (r *restore) decideTail(ctx context.Context, t *Target, item *checkpoint.It
 
 // tailBecomes sets what becomes of the target, or says why nothing can.
 func (r *restore) tailBecomes(ctx context.Context, t *Target, item *checkpoint.Item) (Why, error) {
-	first, left, end, ok, err := r.tails(ctx, item)
+	first, left, err := r.tails(ctx, item)
 	now := t.Before.Info.Size
 	switch {
 	case err != nil:
 		return none, err
 	case !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile:
 		return ChangedOutside, nil
-	case !ok:
+	case first == nil:
 		return ChangedByOthers, nil
-	case now == item.Want.Size && (now != end || len(left) == 0):
+	case now == item.Want.Size && (now != left.end || len(left.pieces) == 0):
 		return none, nil
-	case !t.large() || now != end:
+	case !t.large() || now != left.end:
 		return ChangedOutside, nil
-	case item.Want.Size <= end:
+	case item.Want.Size <= left.end:
 		return r.cutTail(ctx, t, item.Want.Size, left)
-	case end != first.After.Size || slices.ContainsFunc(left, func(p piece) bool {
-		return p.at+p.size > end
+	case left.end != first.After.Size || slices.ContainsFunc(left.pieces, func(p piece) bool {
+		return p.at+p.size > left.end
 	}): // another tail would have to go first
 		return Unstored.Of(checkpoint.SkipAppended), nil
 	}
@@ -1411,7 +1384,7 @@ func (r *restore) tailBecomes(ctx context.Context, t *Target, item *checkpoint.I
 
 // cutTail makes the target what it is without all that comes after size, if that is only what left
 // says.
-func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []piece) (Why, error) {
+func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left tail) (Why, error) {
 	info := t.Before.Info
 	if info.Size-size > maxLoad {
 		return Unstored.Of(checkpoint.SkipTooLarge), nil
@@ -1425,17 +1398,7 @@ func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []pie
 	if n, err := f.ReadAt(cut, size); err != nil && !errors.Is(err, io.EOF) || n < len(cut) {
 		return ChangedOutside, err
 	}
-	at := size
-	for _, p := range left {
-		if p.at < size {
-			continue
-		}
-		if p.at != at || HashOf(cut[at-size:][:p.size]) != p.hash {
-			return ChangedOutside, nil
-		}
-		at += p.size
-	}
-	if at != info.Size {
+	if !left.is(cut, size) {
 		return ChangedOutside, nil
 	}
 	if len(cut) == 0 {
@@ -1594,61 +1557,92 @@ func whyDirStays(err error) Why {
 // appended, at that very place: then a copy of what comes before takes its place, so that a kill
 // leaves either. Changes of others before the tail stay as they are.
 
-// A piece is one tail of a file.
+// A tail is what appends left of a file from begin on: the pieces in their order, up to the end of the file.
+type tail struct {
+	begin, end int64
+	pieces     []piece
+}
+
+// A piece is what one append added.
 type piece struct {
 	at, size int64
 	hash     string
 }
 
-// tails lists the pieces that the session's changes of a plan have left at the end of a file, in their order;
-// end is how long the file is with them. ok is false where others came in between, or where it was
-// not only appended to.
-func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
-	first *checkpoint.Recorded, left []piece, end int64, ok bool, err error,
-) {
-	var other *checkpoint.Recorded // the first of changes that were no appends and are not taken back
+// grow adds c, which appended to the file or cut off what was appended. It is false where others came in between.
+func (t *tail) grow(c *checkpoint.Recorded) bool {
+	if c.Before.Size != t.end {
+		return false
+	}
+	n := c.After.Size - t.end
+	if n > 0 {
+		t.pieces = append(t.pieces, piece{t.end, n, c.After.Tail})
+	}
+	for t.end += n; len(t.pieces) > 0 && t.pieces[len(t.pieces)-1].at >= t.end; {
+		t.pieces = t.pieces[:len(t.pieces)-1]
+	}
+	return true
+}
+
+// is says that content, which begins in the file at from and goes up to its end, is nothing but whole pieces.
+func (t *tail) is(content []byte, from int64) bool {
+	at := from
+	for _, p := range t.pieces {
+		if p.at < from {
+			continue
+		}
+		if p.at != at || p.at+p.size > t.end || p.at+p.size-from > int64(len(content)) || HashOf(content[p.at-from:][:p.size]) != p.hash {
+			return false
+		}
+		at += p.size
+	}
+	return at == t.end && at-from == int64(len(content))
+}
+
+// ownChanges are what the session's operations did to the path of item, from the first that the plan takes back, oldest first.
+func (r *restore) ownChanges(ctx context.Context, item *checkpoint.Item) (own []checkpoint.Recorded, err error) {
 	for _, id := range item.Own {
 		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 		if err != nil {
-			return nil, nil, 0, false, err
+			return nil, err
 		}
-		at := slices.IndexFunc(op.Changes, func(c checkpoint.Recorded) bool {
-			return c.Path == item.Path
-		})
-		if at < 0 {
-			return nil, nil, 0, false, nil
+		for i := range op.Changes {
+			if op.Changes[i].Path == item.Path {
+				own = append(own, op.Changes[i])
+			}
 		}
-		c := &op.Changes[at]
-		if c.Role != checkpoint.RoleAppended { // passed over once it is taken back
+	}
+	return own, nil
+}
+
+// tails is the tail that the session's changes of a plan have left of a file. first is the first append. It is nil where others came
+// in between, or where it was not only appended to.
+func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (first *checkpoint.Recorded, t tail, err error) {
+	own, err := r.ownChanges(ctx, item)
+	var other *checkpoint.Recorded // the first of changes that were no appends and are not taken back
+	for i := range own {
+		switch c := &own[i]; {
+		case c.Role != checkpoint.RoleAppended: // passed over once it is taken back
 			if other == nil {
 				other = c
 			}
 			if c.After.Hash != "" && c.After.Hash == other.Before.Hash {
 				other = nil
 			}
-			continue
-		}
-		if other != nil { // gone with that change, once it is taken back
-			continue
-		}
-		n := c.After.Size - c.Before.Size
-		if first == nil {
-			if first, end = c, c.Before.Size; n < 0 {
-				left = []piece{{c.After.Size, -n, c.Before.Tail}}
+		case other != nil: // gone with that change, once it is taken back
+		default:
+			if first == nil {
+				first, t = c, tail{begin: c.Before.Size, end: c.Before.Size}
+			}
+			if !t.grow(c) {
+				return nil, t, nil
 			}
 		}
-		if c.Before.Size != end {
-			return nil, nil, 0, false, nil
-		}
-		if end = c.After.Size; n > 0 {
-			left = append(left, piece{c.Before.Size, n, c.After.Tail})
-			continue
-		}
-		for len(left) > 0 && left[len(left)-1].at >= end {
-			left = left[:len(left)-1]
-		}
 	}
-	return first, left, end, first != nil && other == nil, nil
+	if other != nil {
+		first = nil
+	}
+	return first, t, err
 }
 
 // mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,

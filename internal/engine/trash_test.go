@@ -127,6 +127,31 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	}
 }
 
+// A tree that went and is back at its path stays there in a rewind. What others had put there meanwhile, and the session deleted, stays in the trash.
+func TestRewindOverATreeThatIsBack(t *testing.T) {
+	x := grow(t, small)
+	x.write("d/f", "ours\n")
+	old := x.looks()
+	c := x.turn("s", "one")
+	remove := func() checkpoint.TrashID {
+		t.Helper()
+		done, err := c.Delete(ctx, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+		must(t, err)
+		return done.Trashed[0].ID
+	}
+	ours := remove()
+	x.write("d/g", "theirs\n")
+	theirs := remove()
+	must(t, errOf(c.Untrash(ctx, ours, false)))
+	if _, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+		t.Errorf("%v\n%s\nwas\n%s", err, x.looks(), old)
+	}
+	page, err := c.Trash(ctx, checkpoint.TrashFilter{})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != theirs {
+		t.Errorf("in the trash: %+v %v", page.Entries, err)
+	}
+}
+
 // A file, a link, an empty directory and a tree go to the trash, by one rename each, and come back as the same objects, times and all.
 func TestDeleteAndUntrash(t *testing.T) {
 	x := grow(t, small)

@@ -8,13 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -260,70 +258,6 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 		sight.Ranges = []session.Range{{First: first, Last: shown}}
 	}
 	return part, sight, nil
-}
-
-// sums remembers hashes of files that were read whole, for as long as it is certain that they are
-// still those of the content.
-type sums struct {
-	mu    sync.Mutex
-	known map[guardfs.Identity]sum
-}
-
-type sum struct{ stamp, hash string }
-
-const (
-	maxSums = 1000
-	// settled is how old a change must be: older than the coarsest clock of a file system.
-	settled = 3 * time.Second
-)
-
-// of hashes f, as long as it was when it was opened, or remembers its hash. A hash is remembered
-// where any change that comes after it must move the file's times: nobody has it open for writing,
-// and its last change is not of this very moment.
-func (m *sums) of(ctx context.Context, f *guardfs.File, now func() time.Time) (string, error) {
-	was, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	m.mu.Lock()
-	known := m.known[was.ID]
-	m.mu.Unlock()
-	if known.hash != "" && known.stamp == stamp(was, "") && was.Size == f.Info().Size {
-		return known.hash, nil
-	}
-	sure := now().Sub(was.ChangeTime) > settled && was.Size == f.Info().Size && f.Steady()
-	hash, err := hashAll(ctx, f, f.Info().Size)
-	if err != nil || !sure || !f.Steady() {
-		return hash, err
-	}
-	if is, err := f.Stat(); err == nil && stamp(is, "") == stamp(was, "") {
-		m.mu.Lock()
-		if m.known == nil || len(m.known) >= maxSums {
-			m.known = map[guardfs.Identity]sum{}
-		}
-		m.known[is.ID] = sum{stamp(is, ""), hash}
-		m.mu.Unlock()
-	}
-	return hash, nil
-}
-
-// hashAll hashes size bytes, or as many as there are, in pieces, until ctx ends.
-func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
-	h := sha256.New()
-	buf := make([]byte, 256<<10)
-	for in := io.NewSectionReader(r, 0, size); ; {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		n, err := in.Read(buf)
-		h.Write(buf[:n])
-		if err == io.EOF {
-			return hex.EncodeToString(h.Sum(nil)), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("hashing what was read: %w", err)
-		}
-	}
 }
 
 // An Entry describes a path without reading it.
@@ -873,11 +807,6 @@ func (c *Call) SawAll(path string) bool {
 	}
 	seen, _ := c.ledger.Latest(c.key(), maxHeld)
 	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
-}
-
-// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
-func (e *Engine) RunsCode(path string) bool {
-	return e.classes.Of(path) == policy.Exec
 }
 
 // Content is the content of a file that the session may read and that is not large; else nil.
