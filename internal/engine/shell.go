@@ -72,6 +72,8 @@ func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, e
 	case c.Engine.opened.chain != nil:
 		return o, &run.Error{Reason: run.Place, Why: "policies are set, and nobody can ask them what a program reads",
 			Do: "take policies out of [tools.fs], or do without programs"}
+	case c.cfg.ReadOnly:
+		return o, &run.Error{Reason: run.Place, Why: "read_only is set", Do: "take read_only out of [tools.fs]"}
 	case root == "":
 		return o, &run.Error{Reason: run.Place, Why: "no workspace is named for programs to run in", Do: "set workspace_root in [tools.fs], or give --root"}
 	}
