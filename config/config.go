@@ -184,14 +184,14 @@ type Run struct {
 	Disk        int64    `toml:"disk" min:"1048576" doc:"How many bytes one run may write, its temporary files included. Then the program is ended, and nothing that it changed is kept."`
 }
 
-// ShellTools are the tools that Run.Enabled offers. The first is exec in Moltis' lists.
+// ShellTools are the tools that Run.Enabled offers.
 var ShellTools = []string{"Bash", "BashOutput", "KillShell"}
 
-// Lists are the lists of [tools.policy] for policy.NewTools: who may be called, and who may not. Where they say exec, as Moltis
-// calls its shell, they mean ShellTools, which are denied unless [tools.run] offers them.
+// Lists are the lists of [tools.policy] for policy.NewTools: who may be called, and who may not. Where they say Bash, or exec, as Moltis
+// calls its shell, they mean all of ShellTools, which are denied unless [tools.run] offers them.
 func (t Tools) Lists() (allow, deny []string) {
 	shells := func(list []string) []string {
-		if slices.Contains(list, "exec") {
+		if slices.Contains(list, "exec") || slices.Contains(list, ShellTools[0]) {
 			return slices.Concat(list, ShellTools)
 		}
 		return list

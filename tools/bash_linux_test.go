@@ -82,7 +82,7 @@ func TestBash(t *testing.T) {
 		{"Bash", `{"command": "echo if (", "timeout": 1000}`, `"stderr":"bash:.*syntax error`, ``},
 		{"Bash", `{"command": "x", "timeout": 30}`, `"kind":"bad_request"`, ``},
 		{"Bash", `{"command": "x", "timeout": 6000000}`, `over the limit of 10m0s`, `run it in the background`},
-		{"Bash", `{"command": "x", "cwd": "/tmp"}`, `"kind":"bad_request"`, `begin the command with cd`},
+		{"Bash", `{"command": "x", "cwd": "/tmp"}`, `"kind":"bad_request"`, `Begin the command with cd`},
 		{"Bash", `{"command": 7, "nonsense": true}`, `"kind":"bad_request"`, ``},
 		{"exec", `{"cmd": "echo $((6*7))", "dangerouslyDisableSandbox": false}`, `"stdout":"42\\n"`, ``},
 		{"BashOutput", `{"bash_id": "bash_9"}`, `"kind":"not_found"`, `Start one by Bash`},

@@ -85,6 +85,9 @@ func PathTools() (out []PathTool) {
 	for i := range table {
 		t := &table[i]
 		class := "change"
+		if pathArgs[t.Name] == nil {
+			continue // it takes no path
+		}
 		switch {
 		case strings.HasPrefix(t.Name, "checkpoint"):
 			class = "record"

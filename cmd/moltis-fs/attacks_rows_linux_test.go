@@ -206,4 +206,12 @@ var attackRows = []attackRow{
 	{id: "J08", what: "a script that climbs out", test: "TestHostile"},
 	{id: "J09", what: "a script that goes on", test: "TestWaiting"},
 	{id: "J10", what: "a value that changes", test: "TestMethods"},
+	{id: "J11", what: "a program that reads and changes what is closed", run: runPrograms, test: "TestRunHolds"},
+	{id: "J12", what: "a program that gets out by mounts, namespaces, processes and descriptors", test: "TestHeld"},
+	{id: "J13", what: "a program that leaves set-id files, devices, sockets and our own names", run: runPrograms, test: "TestRunRules"},
+	{id: "J14", what: "a program that does not end, forks or fills the disk", test: "TestLimits"},
+	{id: "J15", what: "a program that is killed, with us, at any moment", test: "TestDeaths"},
+	{id: "J16", what: "a program beside which others change the same", test: "TestRunMeetsOthers"},
+	{id: "J17", what: "a run in a run", test: "TestNested"},
+	{id: "J18", what: "a program that gives its output our mark", test: "TestMarks"},
 }

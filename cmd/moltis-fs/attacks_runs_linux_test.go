@@ -382,6 +382,35 @@ func runOneOfSeveral(r *attackRun) {
 	r.holds("plain", "plain\n")
 }
 
+// runPrograms has programs do by a shell what the tools are kept from: nothing outside changes, and no secret is said.
+func runPrograms(r *attackRun) {
+	if err := runsHere(); err != nil || strings.HasPrefix(r.w.boxed, "ssh") {
+		r.note("Bash", "no runs here", 0)
+		return
+	}
+	config := r.w.config(r.t, "run.toml", "[tools.run]\nenabled = true\n")
+	for _, c := range []struct{ command, kind string }{
+		{"cat R/secret/there R/SECRET/there R/d0there9/.env R/hl R/s-there R/app/*/there R/named/.env", "bash"},
+		{"grep -r . R B 2>/dev/null | head -c 100000", "bash"},
+		{"find / -xdev -name there -exec cat {} + 2>/dev/null", "bash"},
+		{"rm -rf R/secret B/out B/ws-evil", "bash"},
+		{"echo EVIL > B/out/there; ln -sfn B/out R/linkdir2; echo EVIL > R/linkdir2/there; rm R/linkdir2", "bash"},
+		{"mkdir -p R/secret; echo EVIL > R/secret/there", "path_denied"},
+		{"ln -s B/out/there R/secret", "path_denied"},
+		{"cp /bin/true R/suid2; chmod 4755 R/suid2", "path_denied"},
+		{"mkfifo R/fifo2", "path_denied"},
+		{"echo x > R/.moltis-0123456789abcdef01234567.tmp", "path_denied"},
+	} {
+		command := strings.NewReplacer("R/", r.w.root+"/", " R ", " "+r.w.root+" ", "B/", r.w.base+"/", " B ", " "+r.w.base+" ").Replace(c.command)
+		out := r.calls(config, "s local Bash "+mustJSON(r.t, map[string]any{"command": command}))
+		if !strings.HasPrefix(out, `{"kind":"`+c.kind+`"`) || strings.Contains(out, canary) {
+			r.t.Errorf("%s: %s: %.2000s", r.row.id, c.command, out)
+		}
+		r.held(c.command)
+		r.note("Bash", c.kind, 0)
+	}
+}
+
 func runUnread(r *attackRun) {
 	config := r.w.config(r.t, "read.toml", "track_reads = true\nmust_read_before_write = true\n")
 	out := r.calls(config, `a local Read {"file_path":"R/plain"}`, `b local Write {"file_path":"R/plain","content":"EVIL"}`, `a p Write {"file_path":"R/plain","content":"EVIL"}`)

@@ -24,6 +24,8 @@ var notRun = map[string]string{
 	"claude ":                       "a program of others; the interop tests drive it",
 	"moltis-fs approvals list":      "a question has to wait; testdata/scripts/approvals.txtar",
 	"moltis-fs serve":               "a port of this machine; testdata/scripts/serve.txtar",
+	"moltis-fs run -- npm":          "packages of others; TestRunPrograms",
+	"moltis-fs status  ":            "a run has to be kept; testdata/scripts/run.txtar",
 	"#!/bin/sh":                     "a hook; TestHooksSeeWhatRuns",
 	"moltis-fs mcp --policies-json": "a server of others; testdata/scripts/policy.txtar",
 }

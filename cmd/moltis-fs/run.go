@@ -116,7 +116,8 @@ func runProgram(ctx context.Context, in *invocation) error {
 	} else if err == nil {
 		err = in.tellRun(a)
 	}
-	if e, ok := errors.AsType[*exitError](err); ok && e.status == exitRefused {
+	_, ended := a.(*tools.Bash) // then it is the program's
+	if e, ok := errors.AsType[*exitError](err); ok && e.status == exitRefused && !ended {
 		e.status = exitNotKept
 	}
 	return closing(s, err)

@@ -147,7 +147,7 @@ var oracles = []struct {
 	{"sqlite", "sqlite3", `sqlite3 db 'create table t(x); insert into t values (1)'`, `sqlite3 db 'pragma journal_mode=wal; pragma mmap_size=100000; insert into t select x+1 from t; select count(*) from t'; sqlite3 db .dump > dump`, false},
 	{"ed", "ed", `printf 'one\ntwo\n' > f`, `printf 'g/one/s//ONE/\nw\nq\n' | ed -s f`, false},
 	{"vim", "vim", `printf 'one\ntwo\n' > f`, `vim -es -u NONE -c '%s/one/ONE/' -c wq f`, false},
-	{"tar", "tar", `mkdir -p s/shut/in; echo x > s/shut/in/f; ln s/shut/in/f s/hard; ln -s shut s/soft; chmod 0500 s/shut; tar cf t.tar s; chmod 0700 s/shut; rm -r s`, `tar xpf t.tar`, false},
+	{"tar", "tar", `mkdir -p s/shut/in; echo x > s/shut/in/f; ln s/shut/in/f s/hard; ln -s shut s/soft; chmod 0500 s/shut; tar --mtime=@1 -cf t.tar s; chmod 0700 s/shut; rm -r s`, `tar xpf t.tar`, false},
 	{"git rebase", "git", `git init -q -b main . && git config user.email a@b && git config user.name n && git config gc.auto 0 && echo 1 > a && git add a && git commit -qm 1 && git checkout -qb side && echo s > s && git add s && git commit -qm s && git checkout -q main && echo 2 > a && git commit -qam 2 && git checkout -q side`,
 		`git rebase -q main && git fsck --strict && test "$(git status --porcelain)" = "" && git log --format=%s`, false},
 	{"npm", "npm", `mkdir -p pkg/lib && printf '{"name":"pkg","version":"1.0.0","bin":{"pkg":"lib/i.js"}}' > pkg/package.json && printf '#!/usr/bin/env node\n' > pkg/lib/i.js && (cd pkg && npm pack --silent >/dev/null) && mv pkg/pkg-1.0.0.tgz . && rm -r pkg && printf '{"name":"x","version":"1.0.0"}' > package.json && echo node_modules > .gitignore`,

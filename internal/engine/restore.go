@@ -597,7 +597,7 @@ func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []
 		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if was == nil {
-		if is, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); is || err != nil {
+		if is, err := r.isMoved(ctx, item, item.Want, item.Own...); is || err != nil {
 			return nil, none, err
 		}
 		if r.o.OnConflict == OnConflictSkip {
@@ -610,7 +610,7 @@ func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []
 		back.over = false
 		return []*Move{back}, none, nil
 	}
-	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
 	switch {
 	case err != nil:
 		return nil, none, err

@@ -162,15 +162,13 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 				end++
 			}
 		}
-		n := len(r.d.files)
+		back := r.mark()
 		whole, err := r.change(ctx, &all[i], all[i+1:end])
 		if err != nil {
 			if fatal(err) {
 				return nil, err
 			}
-			for len(r.d.files) > n {
-				r.d.forget()
-			}
+			back()
 			r.leave(&all[i], err)
 		}
 		if whole {
@@ -186,6 +184,21 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 	}
 	r.p.Op.Label = r.label()
 	return r.d.plan(r.p)
+}
+
+// mark gives a function that takes back what is planned from here on.
+func (r *running) mark() (back func()) {
+	steps, doubts, moves, files, out := len(r.p.Steps), len(r.p.doubts), len(r.d.moves), len(r.d.files), r.out
+	return func() {
+		r.p.Steps, r.p.doubts, r.out = r.p.Steps[:steps], r.p.doubts[:doubts], out
+		for _, mv := range r.d.moves[moves:] {
+			mv.close()
+		}
+		r.d.moves = r.d.moves[:moves]
+		for len(r.d.files) > files {
+			r.d.forget()
+		}
+	}
 }
 
 // label is the text under which the log has the run.
@@ -298,10 +311,8 @@ func (r *running) away(ctx context.Context, c *run.Change, name string) error {
 	if err != nil {
 		return err
 	}
-	n := len(r.d.moves)
 	s, _, err := r.d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: !r.c.ByUser, Size: in.size, Files: in.files}, in: in})
 	if err != nil {
-		r.dropMoves(n)
 		return err
 	}
 	r.p.Steps = append(r.p.Steps, s)
@@ -309,14 +320,6 @@ func (r *running) away(ctx context.Context, c *run.Change, name string) error {
 		r.note(c, RunChange{Files: in.files})
 	}
 	return nil
-}
-
-// dropMoves forgets all moves but the first n.
-func (r *running) dropMoves(n int) {
-	for _, mv := range r.d.moves[n:] {
-		mv.close()
-	}
-	r.d.moves = r.d.moves[:n]
 }
 
 // setDir plans that the directory at name gets another mode, owner or attributes.
@@ -369,14 +372,16 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 		}
 	}
 	if clean && (ignored || len(linked) > 0 || len(in) > maxCopied) {
-		if err := r.bring(ctx, c, in, name, count); err == nil {
+		back := r.mark()
+		if err := r.bring(ctx, c, in, name, count, !ignored); err == nil {
 			if r.note(c, RunChange{Files: count.Files, Ignored: ignored}); ignored {
 				r.out.Ignored.Files, r.out.Ignored.Bytes = r.out.Ignored.Files+count.Files, r.out.Ignored.Bytes+count.Bytes
 			}
 			return true, nil
 		} else if fatal(err) {
 			return false, err
-		} // else each name in it tells what is wrong with it
+		}
+		back() // each name in it tells what is wrong with it
 	}
 	if err := r.c.canCreate(name); err != nil {
 		return false, err
@@ -398,20 +403,17 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 // errApart: no rename leads from the upper layer to the workspace.
 var errApart = errors.New("the upper layer is on another mount")
 
-// bring plans that what the upper layer has for c, with in, gets its name by one rename.
-func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, name string, count RunCount) error {
+// bring plans that what the upper layer has for c, with in, gets its name by one rename. sync: it is on the disk before that.
+func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, name string, count RunCount, sync bool) error {
 	at := path.Join(r.a.Upper.Dir, c.From)
-	if c.From == "" || !inTrash(at) || r.a.Live {
+	if c.From == "" || !inTrash(at) || r.a.Live || r.inFreed(name) { // there is nothing yet that it could be renamed to
 		return errApart
 	}
 	slot, err := r.c.trash.EntryLink(at)
 	if err != nil {
 		return err
 	}
-	defer slot.Close()   //nolint:errcheck // nothing was written through it
-	if r.inFreed(name) { // the directory comes as a whole, or else one name of the file is elsewhere
-		return errApart
-	}
+	defer slot.Close() //nolint:errcheck // nothing was written through it
 	near, _, err := r.c.fs.NearestEntry(name)
 	if err != nil {
 		return err
@@ -427,29 +429,25 @@ func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, nam
 	if err != nil {
 		return err
 	}
-	steps, moves := len(r.p.Steps), len(r.d.moves)
 	if c.Before.Exists {
 		if err := r.away(ctx, c, name); err != nil {
 			return err
 		}
 	}
 	derived, own := r.derived, append([]run.Change{*c}, in...)
-	mv := &Move{Path: name, Back: true, over: c.Before.Exists, fresh: func() error { return derived.Strip(own) },
+	mv := &Move{Path: name, Back: true, over: c.Before.Exists, fresh: func() error { return derived.Ready(own, sync) },
 		Entry: checkpoint.Trashed{Parked: slot.Object().True, Identity: slot.Object().Info.ID.Lasting(), Size: count.Bytes, Files: count.Files}}
 	s, _, err := r.d.move(mv)
-	if err != nil {
-		r.p.Steps = r.p.Steps[:steps]
-		r.dropMoves(moves)
-		return err
+	if err == nil {
+		r.p.Steps = append(r.p.Steps, s)
 	}
-	r.p.Steps = append(r.p.Steps, s)
-	return nil
+	return err
 }
 
 // file plans a file or link that comes, changes or goes.
 func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 	if c.After.Links > 1 {
-		err := r.bring(ctx, c, nil, name, RunCount{1, c.After.Size})
+		err := r.bring(ctx, c, nil, name, RunCount{1, c.After.Size}, true)
 		if err == nil || !errors.Is(err, errApart) {
 			if err == nil {
 				r.note(c, RunChange{Files: 1})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/run"
 	"moltisfs/internal/testdir"
 )
@@ -31,6 +33,11 @@ type ranIn struct {
 
 func newRan(t testing.TB, change func(*config.FS)) *ranIn {
 	t.Helper()
+	return newRanWith(t, change, nil)
+}
+
+func newRanWith(t testing.TB, change func(*config.FS), fault func(op string) *guardfs.Fault) *ranIn {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(testdir.Disk(t))
 	must(t, err)
 	r := &ranIn{ws: dir + "/ws", data: dir + "/data"}
@@ -41,7 +48,7 @@ func newRan(t testing.TB, change func(*config.FS)) *ranIn {
 	if change != nil {
 		change(&cfg)
 	}
-	r.e, err = engine.OpenOver(engine.Options{Config: cfg, Judge: inside(r.ws, "**/denied"), DataDir: r.data})
+	r.e, err = engine.OpenOver(engine.Options{Config: cfg, Judge: inside(r.ws, "**/denied"), DataDir: r.data, Fault: fault})
 	must(t, err)
 	t.Cleanup(func() { r.e.Close() })
 	return r
@@ -126,6 +133,10 @@ func TestRunRules(t *testing.T) {
 			put(t, dir+"/d/e/f", "another\n", 0o640)
 			put(t, dir+"/d/g", "g\n", 0o755)
 		}},
+		"made anew, and an old name in it": {program: func(t *testing.T, dir string) { // nothing shows through below an opaque directory
+			must(t, os.RemoveAll(dir+"/d"))
+			put(t, dir+"/d/e/g", "g\n", 0o640)
+		}},
 		"kinds turn": {
 			lay: func(t *testing.T, dir string) {
 				must(t, os.Symlink("a", dir+"/l"))
@@ -146,6 +157,7 @@ func TestRunRules(t *testing.T) {
 				put(t, dir+"/h1", "one\n", 0o640)
 				must(t, os.Link(dir+"/h1", dir+"/h2"))
 				must(t, os.Link(dir+"/h1", dir+"/d/h3"))
+				must(t, os.Symlink("a", dir+"/s"))
 			},
 			program: func(t *testing.T, dir string) {
 				must(t, os.Remove(dir+"/h2"))
@@ -157,6 +169,7 @@ func TestRunRules(t *testing.T) {
 				put(t, dir+"/in/x", "x\n", 0o644)
 				must(t, os.Link(dir+"/in/x", dir+"/in/y"))
 				must(t, os.Link(dir+"/a", dir+"/a2"))
+				must(t, os.Link(dir+"/s", dir+"/s2"))
 			}},
 		"attributes": {program: func(t *testing.T, dir string) {
 			must(t, unix.Setxattr(dir+"/a", "user.empty", nil, 0))
@@ -601,4 +614,69 @@ func TestRunFromElsewhere(t *testing.T) {
 		}
 	}
 	same(t, "undone", got, before)
+}
+
+// A call that fails leaves the workspace and the upper layer as they were. Where nothing had been renamed yet the run can be applied once the disk is
+// well again.
+func TestRunFails(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	var calls, failAt atomic.Int64
+	fault := func(string) *guardfs.Fault {
+		if n, at := calls.Add(1), failAt.Load(); at > 0 && n >= at && n < at+3 { // longer than a call is tried again
+			return &guardfs.Fault{Err: unix.EIO}
+		}
+		return nil
+	}
+	lay := func() (*ranIn, run.Upper) {
+		r := newRanWith(t, nil, fault)
+		put(t, r.ws+"/.gitignore", "out\n", 0o644)
+		for _, f := range []string{"a", "gone", "t/f", "d/e/f"} {
+			put(t, r.ws+"/"+f, f+"\n", 0o644)
+		}
+		return r, r.layer(t, "", func(dir string) {
+			put(t, dir+"/a", "changed\n", 0o644)
+			must(t, os.Remove(dir+"/gone"))
+			must(t, os.RemoveAll(dir+"/t"))
+			put(t, dir+"/t", "a file\n", 0o644)
+			put(t, dir+"/out/x/y", "ignored\n", 0o644)
+			put(t, dir+"/n/x", "new\n", 0o644)
+			put(t, dir+"/l", "one of two\n", 0o644)
+			must(t, os.Link(dir+"/l", dir+"/n/l"))
+			must(t, os.Chmod(dir+"/d", 0o700))
+		})
+	}
+	apply := func(r *ranIn, u run.Upper) error {
+		_, err := r.call().ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "make"})
+		return err
+	}
+	r, u := lay()
+	want := r.saw
+	calls.Store(0)
+	must(t, apply(r, u))
+	total, failed := calls.Load(), 0
+	for at := first(t, max(1, total/20)); at < total; at += max(1, total/20) {
+		r, u := lay()
+		before, layer := pictured(t, r.ws), pictured(t, u.Dir)
+		calls.Store(0)
+		failAt.Store(at)
+		err := apply(r, u)
+		failAt.Store(0)
+		if after := pictured(t, r.ws); err != nil && !maps.Equal(after, want) { // its very end may fail when all is made
+			failed++
+			must(t, r.e.Recover(ctx))
+			same(t, fmt.Sprint("failed at ", at), pictured(t, r.ws), before)
+			same(t, fmt.Sprint("the upper layer at ", at), pictured(t, u.Dir), layer)
+			if again := apply(r, u); engine.RunLeaves.In(again) && !engine.RunLeaves.In(err) { // names that were ours for a moment count as changed by others
+				continue
+			} else if again != nil {
+				t.Errorf("failed at %d: %v; and then: %v", at, err, again)
+			}
+		}
+		same(t, fmt.Sprint("after ", at), pictured(t, r.ws), want)
+	}
+	if failed == 0 {
+		t.Error("nothing ever failed")
+	}
 }

@@ -72,6 +72,8 @@ func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, e
 	case c.Engine.opened.chain != nil:
 		return o, &run.Error{Reason: run.Place, Why: "policies are set, and nobody can ask them what a program reads",
 			Do: "take policies out of [tools.fs], or do without programs"}
+	case c.cfg.ReadOnly:
+		return o, &run.Error{Reason: run.Place, Why: "read_only is set", Do: "take read_only out of [tools.fs]"}
 	case root == "":
 		return o, &run.Error{Reason: run.Place, Why: "no workspace is named for programs to run in", Do: "set workspace_root in [tools.fs], or give --root"}
 	}
@@ -350,6 +352,13 @@ type shells struct {
 	n   int
 }
 
+func newShell(line string) *Shell {
+	s := &Shell{Line: line, all: sha256.New(), ended: make(chan struct{})}
+	mu := &sync.Mutex{}
+	s.out, s.err = output{mu: mu, also: s.all}, output{mu: mu, also: s.all}
+	return s
+}
+
 // Shell starts a program.
 func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	o, err := c.RunOptions(ctx, a.Write)
@@ -358,9 +367,8 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	}
 	o.Network = o.Network || a.Network
 	o.Limits.Time = a.Timeout
-	s := &Shell{Line: cmp.Or(a.Line, strings.Join(a.Args, " ")), Timeout: a.Timeout, all: sha256.New(), key: c.key(), ended: make(chan struct{})}
-	mu := &sync.Mutex{}
-	s.out, s.err = output{mu: mu, also: s.all}, output{mu: mu, also: s.all}
+	s := newShell(cmp.Or(a.Line, strings.Join(a.Args, " ")))
+	s.Timeout, s.key = a.Timeout, c.key()
 	if a.Background {
 		if err := c.shells.add(s); err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ type Derived struct {
 
 	up     int // the upper directory
 	opened []opened
+	synced bool
 }
 
 type opened struct {
@@ -91,9 +92,16 @@ func (d *Derived) Open(c *Change) (*os.File, error) {
 	return os.NewFile(uintptr(fd), c.From), nil
 }
 
-// Strip takes the kernel's marks off the objects of changes in the upper layer, which are about to leave it, since in the workspace they would mislead
-// the next run; and gives directories that were opened up their modes back.
-func (d *Derived) Strip(changes []Change) error {
+// Ready makes the objects of changes, which are about to leave the upper layer, fit to be in the workspace: it takes the kernel's marks off them, which
+// would mislead the next run, and gives directories that were opened up their modes back. sync has their contents on the disk, with all else that
+// waits for it there.
+func (d *Derived) Ready(changes []Change, sync bool) error {
+	if sync && !d.synced {
+		if err := unix.Syncfs(d.up); err != nil {
+			return &fs.PathError{Op: "sync", Path: changes[0].Path, Err: err}
+		}
+		d.synced = true
+	}
 	for i := range changes {
 		c := &changes[i]
 		if !c.marked || c.From == "" {
@@ -301,7 +309,7 @@ func (w *deriving) name(dir int, name, rel string, in at) error {
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
 	below := at{there: c.Before.IsDir(), lower: path.Join(in.lower, name), moved: in.moved, doubt: c.Doubt}
-	below.show = !m.opaque && (below.there && !in.moved || in.moved && in.show)
+	below.show = !m.opaque && in.show && (below.there || in.moved)
 	if m.redirect != "" {
 		below.lower, below.moved, below.show = path.Join(in.lower, m.redirect), true, true
 		if top, is := strings.CutPrefix(m.redirect, "/"); is {
@@ -405,8 +413,9 @@ func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
 	case fs.ModeSymlink:
 		buf := make([]byte, maxPath+1)
 		n, err := unix.Readlinkat(dir, name, buf)
-		s.Target = string(buf[:max(n, 0)])
-		return s, m, err
+		if s.Target = string(buf[:max(n, 0)]); err != nil {
+			return s, m, err
+		}
 	case 0:
 		s.Size = st.Size
 	case fs.ModeDir:

@@ -1,3 +1,5 @@
+//go:build !rooted
+
 package run
 
 import (
@@ -42,7 +44,7 @@ func derives(t *testing.T, u Upper) string {
 	t.Helper()
 	u.Stamp = time.Now().Add(time.Hour)
 	d, err := Derive(u, plain{u.Root})
-	must(t, err)
+	testdir.Must(t, err)
 	defer d.Close()
 	var out []string
 	for _, c := range d.Changes {
@@ -65,13 +67,13 @@ func TestWhiteoutsHaveSeveralNames(t *testing.T) {
 	dir := t.TempDir()
 	u := Upper{Root: dir + "/ws", Dir: dir + "/" + UpperName}
 	for _, d := range []string{u.Root, u.Dir} {
-		must(t, os.Mkdir(d, 0o755))
+		testdir.Must(t, os.Mkdir(d, 0o755))
 	}
 	for _, name := range []string{"a", "b"} {
-		must(t, os.WriteFile(u.Root+"/"+name, nil, 0o644))
+		testdir.Must(t, os.WriteFile(u.Root+"/"+name, nil, 0o644))
 	}
-	must(t, unix.Mknod(u.Dir+"/a", unix.S_IFCHR, 0))
-	must(t, os.Link(u.Dir+"/a", u.Dir+"/b"))
+	testdir.Must(t, unix.Mknod(u.Dir+"/a", unix.S_IFCHR, 0))
+	testdir.Must(t, os.Link(u.Dir+"/a", u.Dir+"/b"))
 	const want = "a -rw-r--r-- -\nb -rw-r--r-- -"
 	if got := derives(t, u); got != want {
 		t.Errorf("it came to\n%s\nand not to\n%s", got, want)
@@ -90,17 +92,17 @@ func TestClosedInUpper(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(dir), 0o755))
-	must(t, os.Chown(dir, testdir.Nobody, testdir.Nobody))
+	testdir.Must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	testdir.Must(t, os.Chown(dir, testdir.Nobody, testdir.Nobody))
 	testdir.BeNobody(t)
 	u := Upper{Root: dir + "/ws", Dir: dir + "/" + UpperName, User: true}
-	must(t, os.Mkdir(u.Root, 0o755))
-	must(t, os.MkdirAll(u.Dir+"/closed/in", 0o755))
-	must(t, os.WriteFile(u.Dir+"/closed/in/f", []byte("f"), 0))
-	must(t, unix.Mkfifo(u.Dir+"/closed/fifo", 0o600))
+	testdir.Must(t, os.Mkdir(u.Root, 0o755))
+	testdir.Must(t, os.MkdirAll(u.Dir+"/closed/in", 0o755))
+	testdir.Must(t, os.WriteFile(u.Dir+"/closed/in/f", []byte("f"), 0))
+	testdir.Must(t, unix.Mkfifo(u.Dir+"/closed/fifo", 0o600))
 	modes := map[string]fs.FileMode{"closed/in": 0o500, "closed": 0, "": 0o755}
 	for _, name := range []string{"closed/in", "closed"} {
-		must(t, os.Chmod(u.Dir+"/"+name, modes[name]))
+		testdir.Must(t, os.Chmod(u.Dir+"/"+name, modes[name]))
 	}
 	t.Cleanup(func() { os.Chmod(u.Dir+"/closed", 0o700); os.Chmod(u.Dir+"/closed/in", 0o700) })
 	want := "closed - d---------\nclosed/fifo - prw------- special\nclosed/in - dr-x------\nclosed/in/f - ----------"
@@ -108,10 +110,10 @@ func TestClosedInUpper(t *testing.T) {
 		t.Errorf("it came to\n%s\nand not to\n%s", got, want)
 	}
 	d, err := Derive(u, plain{u.Root})
-	must(t, err)
+	testdir.Must(t, err)
 	at := slices.IndexFunc(d.Changes, func(c Change) bool { return c.Path == "closed/in/f" })
 	f, err := d.Open(&d.Changes[at])
-	must(t, err)
+	testdir.Must(t, err)
 	f.Close()
 	d.Close()
 	if i, err := os.Stat(u.Dir + "/closed"); err != nil || i.Mode().Perm() != 0 {

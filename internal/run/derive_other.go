@@ -16,5 +16,5 @@ func (*Derived) Close() {}
 // Open opens nothing.
 func (*Derived) Open(*Change) (*os.File, error) { return nil, errSystem }
 
-// Strip does nothing.
-func (*Derived) Strip([]Change) error { return errSystem }
+// Ready does nothing.
+func (*Derived) Ready([]Change, bool) error { return errSystem }

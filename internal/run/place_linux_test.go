@@ -475,7 +475,7 @@ func TestTerminal(t *testing.T) {
 		_, err := io.WriteString(user, s)
 		must(t, err)
 	}
-	q, err := r.Start(t.Context(), Program{Args: []string{bash, "--norc", "-i"}, Env: append(os.Environ(), "PS1=ready> ", "TERM=dumb"), Stdin: ours, Stdout: ours, Terminal: true})
+	q, err := r.Start(t.Context(), Program{Args: []string{bash, "--norc", "--noediting", "-i"}, Env: append(os.Environ(), "PS1=ready> ", "TERM=dumb"), Stdin: ours, Stdout: ours, Terminal: true})
 	must(t, err)
 	expect("ready> ")
 	for _, step := range [][2]string{

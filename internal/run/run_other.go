@@ -11,7 +11,7 @@ import (
 var errSystem = &Error{Reason: System, Why: "programs are run under the history on Linux only", Do: "run it on Linux, or without moltis-fs"}
 
 // Run is none here.
-type Run struct{}
+type Run struct{ Options }
 
 // Process is none here.
 type Process struct{}
