@@ -115,7 +115,7 @@ var rows = map[engine.Cause]Row{
 	engine.RunEnded: {Type: "Timeout",
 		Says: "{Limit=time}the command took longer than {Most} and was ended; nothing that it changed was kept | " +
 			"{Limit=disk}the command wrote more than {Most} and was ended; nothing that it changed was kept | the command met a limit ({Limit}) and was ended; nothing that it changed was kept",
-		Hint: "{Limit=time}Send a larger timeout, split the work, or run it in the background. | Have it write less, or tell the user that [tools.run] limits it.",
+		Hint:   "{Limit=time}Send a larger timeout, split the work, or run it in the background. | Have it write less, or tell the user that [tools.run] limits it.",
 		Person: "disk in [tools.run] is the limit."},
 	engine.TooManyShells: {Type: "TooManyCalls",
 		Says: "{fact shells} run in the background already",
