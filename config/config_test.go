@@ -367,7 +367,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 59 {
+	if len(rows) != 68 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }
