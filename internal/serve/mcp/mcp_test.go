@@ -233,7 +233,9 @@ func TestListing(t *testing.T) {
 			}
 		}
 		var want []string
-		for _, d := range tools.Definitions() {
+		under, err := tools.DefinitionsUnder(config.Default().Tools)
+		must(t, err)
+		for _, d := range under {
 			want = append(want, d.Name)
 		}
 		if !slices.Equal(names, want) {
