@@ -267,9 +267,9 @@ func auditSessions(ctx context.Context, in *invocation) error {
 		row.Client, row.First = cmp.Or(row.Client, e.Client), e.Time
 		row.Calls++
 		switch {
-		case e.Outcome != "ok":
+		case wasRefused(e):
 			row.Refused++
-		case change && !e.DryRun:
+		case change && !e.DryRun && e.Outcome == "ok":
 			row.Changes++
 		}
 	})
@@ -302,18 +302,33 @@ func auditSessions(ctx context.Context, in *invocation) error {
 
 // A refusedRow counts the calls that were refused for one reason.
 type refusedRow struct {
-	Outcome string    `json:"outcome"`
-	Rule    string    `json:"rule,omitempty"`
-	Text    string    `json:"rule_text,omitempty"` // the pattern of deny_paths
-	At      string    `json:"rule_at,omitempty"`   // where it stands
-	Count   int       `json:"count"`
-	Last    time.Time `json:"last"`
+	Outcome  string    `json:"outcome"`
+	Approval string    `json:"approval,omitempty"` // denied, timed_out or nobody_to_ask
+	Rule     string    `json:"rule,omitempty"`
+	Text     string    `json:"rule_text,omitempty"` // the pattern of deny_paths
+	At       string    `json:"rule_at,omitempty"`   // where it stands
+	Count    int       `json:"count"`
+	Last     time.Time `json:"last"`
+}
+
+// wasRefused says that a rule, a hook or a person, or that nobody answered, kept a call from what it asked for. A call that failed, or was
+// cancelled, is not refused.
+func wasRefused(e *audit.Entry) bool {
+	return e.Outcome != "ok" && (e.Decision == "denied" || strings.HasSuffix(e.Outcome, "denied") ||
+		slices.Contains([]string{"denied", "timed_out", "nobody_to_ask"}, approvalOf(e)) ||
+		slices.ContainsFunc(e.Hooks, func(note string) bool { return strings.Contains(note, " blocked: ") }))
+}
+
+// approvalOf is the decision in the approval of a record, "" where nobody was asked.
+func approvalOf(e *audit.Entry) string {
+	decision, _, _ := strings.Cut(e.Approval, " ")
+	return decision
 }
 
 func auditRefusedCommand() *command {
 	return &command{
 		name: "refused", short: "count what was refused, by rule and pattern", run: auditRefused,
-		long: "Of each reason: the outcome, the rule with its pattern and its line in the configuration, how many calls, and when the last one was." +
+		long: "Of each reason: the outcome, how a person answered or the rule with its pattern and its line in the configuration, how many calls, and when the last one was." +
 			timesTaken,
 		options:  options("principal until json data-dir sandbox config", opt("since", "TIME", "only calls from this time on (default: 24h)")),
 		examples: []string{"moltis-fs audit refused", "moltis-fs audit refused --principal ci --since 7d"},
@@ -325,15 +340,15 @@ func auditRefused(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	byReason, rows := map[[4]string]*refusedRow{}, []*refusedRow{}
+	byReason, rows := map[[5]string]*refusedRow{}, []*refusedRow{}
 	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, _ bool) {
-		if e.Outcome == "ok" {
+		if !wasRefused(e) {
 			return
 		}
-		key := [4]string{e.Outcome, e.Rule, e.RuleText, e.RuleAt}
+		key := [5]string{e.Outcome, approvalOf(e), e.Rule, e.RuleText, e.RuleAt}
 		row := byReason[key]
 		if row == nil {
-			row = &refusedRow{Outcome: e.Outcome, Rule: e.Rule, Text: e.RuleText, At: e.RuleAt, Last: e.Time}
+			row = &refusedRow{Outcome: e.Outcome, Approval: approvalOf(e), Rule: e.Rule, Text: e.RuleText, At: e.RuleAt, Last: e.Time}
 			byReason[key], rows = row, append(rows, row)
 		}
 		row.Count++
@@ -348,7 +363,7 @@ func auditRefused(ctx context.Context, in *invocation) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Approval+r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
 	}
 	w.Flush()
 	return in.answer(struct {

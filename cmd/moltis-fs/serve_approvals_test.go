@@ -93,6 +93,9 @@ func TestServeApprovals(t *testing.T) {
 	if got := <-back; !strings.Contains(got, `"code":-32007`) || !strings.Contains(got, "keep a") {
 		t.Error(got)
 	}
+	if got := s.askAs(operator, "audit.refused", `{"principal":"ci"}`); !strings.Contains(got, `{"outcome":"approval_denied","approval":"denied","count":2,`) {
+		t.Error(got)
+	}
 	if _, err := os.Lstat(filepath.Join(root, "a")); err != nil {
 		t.Error("what was kept is gone")
 	}
