@@ -446,7 +446,7 @@ func approvalsError(in *invocation, id string, err error) error {
 
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
 // A call that an agent may have written takes --approve yes-exec for what runs code.
-// A method asks the queue; its yes is the operator's.
+// A method asks as the server does; its yes is the operator's.
 func (in *invocation) approver(instead ...string) (tools.Approver, error) {
 	switch ofCall := slices.Contains([]string{"call", "js run"}, in.command.path); {
 	case in.given("yes") && ofCall:
@@ -456,8 +456,7 @@ func (in *invocation) approver(instead ...string) (tools.Approver, error) {
 	case in.given("yes"):
 		return approval.YesToCode("--yes"), nil
 	case in.remote != nil:
-		q, err := in.queue()
-		return q, err
+		return in.remote.approver()
 	}
 	return &terminal{streams: in.streams, instead: instead}, nil
 }

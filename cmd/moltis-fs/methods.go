@@ -51,9 +51,10 @@ var ofServer = []string{"json", "config", "policies-json", "data-dir", "root", "
 
 // A remote is the sender of a method, and the server that carries it out.
 type remote struct {
-	by     string // the operator's principal
-	config func() (cfg config.Config, from string)
-	served func() *served
+	by       string // the operator's principal
+	config   func() (cfg config.Config, from string)
+	served   func() *served
+	approver func() (tools.Approver, error) // of the server
 }
 
 // operatorMethods are the methods of the table, for the server in. config gives the configuration that holds.
@@ -83,7 +84,7 @@ func (in *invocation) operatorMethods(of remote) map[string]func(context.Context
 
 // sent is the command c as it is sent to the server in.
 func (in *invocation) sent(c *command, of remote) *invocation {
-	sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, streams: streams{env: in.env, err: io.Discard}}
+	sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, implied: in.implied, streams: streams{env: in.env, err: io.Discard}}
 	for _, name := range ofServer {
 		if in.given(name) && slices.ContainsFunc(c.options, func(o option) bool { return o.name == name }) {
 			sent.values[name] = in.values[name]

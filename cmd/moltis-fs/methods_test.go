@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"moltisfs/internal/audit"
 )
 
 // Each method answers what its command does, and a caller's token has none of them.
@@ -100,6 +103,9 @@ func TestAuditPages(t *testing.T) {
 	for i := range 7 { // an intent and an outcome each
 		newToken(t, data, "--principal", fmt.Sprint("p", i))
 	}
+	calls, err := audit.Options{}.Open(filepath.Join(data, "audit"))
+	must(t, err)
+	defer calls.Close()
 	in := func(cursor string) *invocation {
 		v := map[string]string{"json": "true", "data-dir": data}
 		if cursor != "" {
@@ -119,7 +125,8 @@ func TestAuditPages(t *testing.T) {
 		if cursor = page.Next; cursor == "" {
 			break
 		}
-		newToken(t, data, "--principal", "later")
+		newToken(t, data, "--principal", "later") // in the one log, and a call in the other
+		must(t, calls.Append(audit.Record{Time: time.Now(), Phase: "outcome", Call: "later", Principal: "later"}))
 	}
 	want := []string{}
 	for i := range 7 {

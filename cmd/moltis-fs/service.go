@@ -293,6 +293,7 @@ func (s *reloadable) remote(in *invocation) remote {
 			defer s.mu.RUnlock()
 			return &served{Loaded: s.now.loaded, ReloadError: s.failed}
 		},
+		approver: func() (tools.Approver, error) { return in.approveBy(cmp.Or(in.option("approve"), "queue")) },
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +97,19 @@ func build() ([]byte, error) {
 	return exec.Command("go", "build", "-o", built.program, "moltisfs/cmd/moltis-fs").CombinedOutput()
 }
 
+// dependOnSources looks at every source file of the program, for the go command to see that the results rest on them.
+var dependOnSources = sync.OnceValue(func() error {
+	return filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && len(d.Name()) > 2 && (d.Name()[0] == '.' || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if err == nil && slices.Contains([]string{".go", ".js", ".css", ".html", ".mod"}, filepath.Ext(path)) {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+})
+
 // A world is a tree, a server of it with the page, and an agent's token.
 type world struct {
 	t               *testing.T
@@ -114,6 +129,9 @@ func start(t *testing.T, config string) *world {
 		t.Skip(built.skip)
 	}
 	t.Parallel()
+	if err := dependOnSources(); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	if *place != "" {
 		dir = *place

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,9 @@ func TestProgress(t *testing.T) {
 				var heard []float64
 				s := connect(t, toServer, fromServer, "test", revision, &sdk.ClientOptions{
 					ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+						if !strings.HasPrefix(r.Params.Message, "Write waits for an answer to its question, ") {
+							t.Error(r.Params.Message)
+						}
 						heard = append(heard, r.Params.Progress)
 					}})
 				p := &sdk.CallToolParams{Name: "Write", Arguments: map[string]any{"file_path": f, "content": "2"}}
