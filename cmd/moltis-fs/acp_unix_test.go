@@ -345,3 +345,28 @@ func TestACPKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestUnheld: the start of acp says what it does not hold of an agent, and of one that is known what that means.
+func TestUnheld(t *testing.T) {
+	t.Parallel()
+	for agent, want := range map[string]string{"/usr/bin/my-agent": "opens by itself", "/opt/copilot": "nothing is guarded here", "opencode.exe": "--with-mcp",
+		"gemini": "to read", "copilot-not": "opens by itself"} {
+		if got := unheld(agent); !strings.HasSuffix(got, want) && !strings.Contains(got, want+",") {
+			t.Errorf("%s: %s", agent, got)
+		}
+	}
+	cmd := exec.Command(binary(t), "acp", "--data-dir", t.TempDir(), "--", "true")
+	if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "not held by this: files that the agent opens by itself\n") {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestMixingClients: init gives clients that mix tools up a prefix, and no others.
+func TestMixingClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range clients() {
+		if has := strings.Contains(c.text("/bin/moltis-fs", "/p"), "files_"); has != slices.Contains([]string{"continue", "kiro", "kimi-cli"}, c.name) {
+			t.Errorf("%s: %s", c.name, c.text("/bin/moltis-fs", "/p"))
+		}
+	}
+}
