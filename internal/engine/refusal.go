@@ -564,6 +564,7 @@ var (
 	NoSuchName    = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
 	UnknownMark   = newWhy("unknown_mark")
 	OnOtherVolume = newWhy("on_other_volume")
+	LayeredDir    = newWhy("layered_directory")
 	NotDone       = newWhy("not_done") // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
