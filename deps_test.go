@@ -26,7 +26,7 @@ var floors = []string{
 	"tools internal/dialect/*",
 	"internal/serve/mcp",
 	"internal/refusal",
-	"internal/engine internal/sandbox internal/confine internal/doctor internal/policy/rego",
+	"internal/engine internal/sandbox internal/doctor internal/policy/rego",
 	"internal/policy grep internal/datadir internal/alternatives",
 	"internal/guardfs checkpoint readers config internal/edit",
 	"internal/guardfs/flock", // and every package in no room
@@ -40,9 +40,9 @@ var reserved = []struct{ imports, by string }{
 	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint"},
-	{"unsafe", "grep/ignore grep/match internal/confine internal/js internal/run readers readers/image"},
+	{"unsafe", "grep/ignore grep/match internal/js internal/run readers readers/image"},
 	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
-	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                                             // whoever embeds a public package carries no evaluator of policies
+	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies
 	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
 
@@ -61,7 +61,6 @@ var fileAccess = map[string]string{
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
 	"internal/datadir":        "the data directory itself",
 	"internal/run":            "the runs, and the root by its names when it lays one out",
-	"internal/confine":        "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
 	"readers/wasm":            "its own compiled code",
 	"cmd/moltis-fs":           "the configuration, and the terminal",

@@ -113,6 +113,12 @@ func (f *field) checkList(list []string, tiers map[string]string, add adder) {
 		checkGlobs(f.key, list, false, add)
 	case "globs of any depth":
 		checkGlobs(f.key, list, true, add)
+	case "directories":
+		for i, dir := range list {
+			if checkRoot(fmt.Sprintf("%s[%d]", f.key, i), dir, add); dir == "" || filepath.Clean(dir) == "/" {
+				add(fmt.Sprintf("%s[%d]", f.key, i), strconv.Quote(dir)+" is not a directory for this", "name one, as a cache in the home directory")
+			}
+		}
 	case "programs":
 		checkPrograms(f.key, list, add)
 	case "policies":

@@ -1,6 +1,6 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
 // [tools.fs.audit], [tools.fs.hooks], [tools.acp],
-// [tools.js], [tools.capability], [tools.sandbox] and [tools.policy] of one TOML file, as Go values.
+// [tools.run], [tools.js], [tools.capability], [tools.sandbox] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -27,6 +27,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -51,6 +52,7 @@ type Tools struct {
 	Jettson    Jettson    `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
 	ACP        ACP        `toml:"acp" doc:"The file methods of the Agent Client Protocol, which moltis-fs acp guards."`
 	Capability Capability `toml:"capability" doc:"How freely each capability of the dialect \"capability\" may be called, where that differs from what docs/capabilities.md says. A looser tier is taken with a warning at start."`
+	Run        Run        `toml:"run" doc:"Programs, as moltis-fs run and the tool Bash start them (Linux): in an overlay over the workspace, so that all that a program changes there is one change, which is judged, asked about, stored and undone like an Edit. docs/run.md says more."`
 	JS         JS         `toml:"js" doc:"Scripts, which the dialect \"jsfs\" runs by its tool run_js."`
 	Sandbox    Sandbox    `toml:"sandbox" doc:"Calls that run inside of a container, a namespace or another machine, where this program is started as a worker. Policy, approvals, checkpoints and the audit log stay here."`
 	Policy     Policy     `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
@@ -147,6 +149,35 @@ type ACP struct {
 	MissingRead string `toml:"missing_read" enum:"error|empty" doc:"What fs/read_text_file answers where no file is: \"error\" as the protocol has it, \"empty\" no text, for agents such as gemini-cli that read before they make a file and give up at an error."`
 }
 
+// Run is [tools.run].
+type Run struct {
+	Enabled     bool     `toml:"enabled" doc:"Offer agents the tools Bash, BashOutput and KillShell. The command moltis-fs run is there without it."`
+	Write       []string `toml:"write" check:"directories" doc:"Absolute paths of directories outside of the workspace that a program may write, as caches of compilers and package managers. That is at once, without a question, a checkpoint or an undo; and what is put there may run later."`
+	Network     bool     `toml:"network" doc:"Let a program use the network. Then it also reaches what listens on this machine, and what it does there happens before anybody is asked."`
+	KeepIgnored bool     `toml:"keep_ignored" doc:"Store what git ignores, as node_modules, in the checkpoint too. Without it such files are changed and counted, and undo leaves them."`
+	Timeout     Duration `toml:"timeout" min:"1000000000" doc:"The longest that one call of Bash may take; a call may ask for less (default: 2 minutes). Then the program is ended, and nothing that it changed is kept."`
+	Disk        int64    `toml:"disk" min:"1048576" doc:"How many bytes one run may write, its temporary files included. Then the program is ended, and nothing that it changed is kept."`
+}
+
+// ShellTools are the tools that Run.Enabled offers. The first is exec in Moltis' lists.
+var ShellTools = []string{"Bash", "BashOutput", "KillShell"}
+
+// Lists are the lists of [tools.policy] for policy.NewTools: who may be called, and who may not. Where they say exec, as Moltis
+// calls its shell, they mean ShellTools, which are denied unless [tools.run] offers them.
+func (t Tools) Lists() (allow, deny []string) {
+	shells := func(list []string) []string {
+		if slices.Contains(list, "exec") {
+			return slices.Concat(list, ShellTools)
+		}
+		return list
+	}
+	allow, deny = shells(t.Policy.Names()), shells(t.Policy.Deny)
+	if !t.Run.Enabled {
+		deny = slices.Concat(deny, ShellTools)
+	}
+	return allow, deny
+}
+
 // JS is [tools.js].
 type JS struct {
 	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
@@ -202,6 +233,7 @@ func Default() Config {
 			},
 		},
 		ACP: ACP{MissingRead: "error"},
+		Run: Run{Write: []string{}, Timeout: Duration(10 * time.Minute), Disk: 10 << 30},
 		JS:  JS{Time: Duration(5 * time.Minute), Memory: 512 << 20},
 		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
 			Blocked: []string{}},

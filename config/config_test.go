@@ -362,7 +362,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 56 {
+	if len(rows) != 62 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

@@ -13,7 +13,7 @@ import (
 // found with its line. TestConfigKnowsTheTools compares them with the tools that exist.
 var toolNames = []string{
 	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
-	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
+	"checkpoints_list", "checkpoint_diff", "checkpoint_restore", "Bash", "BashOutput", "KillShell",
 
 	"filesystem.read", "filesystem.write", "filesystem.list", "filesystem.delete",
 	"filesystem.restore", "filesystem.stat", "filesystem.search", "filesystem.search_content",
@@ -105,7 +105,9 @@ func (c Config) Warnings() []*Problem {
 		key   string
 		names []string
 	}{{"tools.policy.allow", p.Allow}, {"tools.policy.deny", p.Deny}} {
-		unknown := slices.DeleteFunc(slices.Clone(list.names), namesTool)
+		unknown := slices.DeleteFunc(slices.Clone(list.names), func(n string) bool {
+			return namesTool(n) || n == "exec" && c.Tools.Run.Enabled
+		})
 		if len(unknown) > 0 {
 			why := "no tools of ours, so without effect here: " + quoted(unknown)
 			hint := "ours are " + strings.Join(toolNames, ", ")

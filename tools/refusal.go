@@ -145,6 +145,9 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, facts *engine.Refu
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
 	}
+	if out, ok := errors.AsType[*outputError](facts); ok {
+		r.Fields = out.b
+	}
 	r.FilePath = fmt.Sprintf("%.*s", guardfs.MaxPath, r.FilePath)
 	return r
 }

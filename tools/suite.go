@@ -1,5 +1,5 @@
 // Package tools is the suite that agents call by name: Read, Write, Edit,
-// MultiEdit, NotebookEdit, Glob, Grep and the checkpoint tools, with the
+// MultiEdit, NotebookEdit, Glob, Grep, the checkpoint tools and Bash, with the
 // arguments that Claude Code and Moltis trained models on, behind one policy.
 //
 //	cfg, err := config.Decode(data, "moltis.toml") // or config.Default()
@@ -41,7 +41,7 @@
 //
 // # Not guaranteed
 //
-//   - It guards its own calls. An agent that also has a shell is not held by it.
+//   - It guards its own calls. An agent that has another shell than Bash is not held by it.
 //   - A foreign program that writes to a file in the instant of the exchange is noticed, and the
 //     call is a conflict. A program that keeps the old file open goes on writing to that file.
 //   - Outside Linux a path is held as firmly as os.Root does it; Suite.Containment says so.
@@ -120,6 +120,8 @@ type Options struct {
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
+	// Environ is the environment of the programs that Bash runs, as os.Environ gives it. Sockets of sessions and our own variables are taken out.
+	Environ []string
 	// Root is an absolute directory: workspace_root, the ${ROOT} of rules, and the only tree that may be touched, of
 	// which allow_paths may leave less. "": the configuration says it all.
 	Root string
@@ -185,7 +187,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 	o.at.Where = o.Program.Where
 	return engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
+		Environ: o.Environ, Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
 		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
 		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
@@ -296,7 +298,8 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 
@@ -373,6 +376,9 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 // call is Call, and a call that was cancelled is a refusal too.
 func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 	c, tool := engine.NewCall(in, "tools", in.Tool), row(in.Tool)
+	if tool != nil {
+		c.Tool = tool.Name
+	}
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows, names []string
 		if tool != nil {
@@ -445,7 +451,7 @@ func (g given) MarshalJSON() ([]byte, error) { return plainJSON(g.args) }
 
 func row(name string) *toolRow {
 	for i := range table {
-		if table[i].Name == name {
+		if table[i].Name == name || slices.Contains(table[i].also, name) {
 			return &table[i]
 		}
 	}
@@ -494,9 +500,11 @@ type toolRow struct {
 	// Follows are tools that this one does the work of by another road. It is denied with the last of
 	// them, unless it is allowed by name.
 	Follows []string
+	also    []string // other names that it is called by
 
 	// OwnTime says that the tool sets its own deadline, as a search does, or has none, as a restore of many files.
 	OwnTime bool
+	world   bool // it may reach what is not on this machine
 
 	Search dialect.Search
 
@@ -527,6 +535,9 @@ var table = []toolRow{
 	checkpointsListTool,
 	checkpointDiffTool,
 	checkpointRestoreTool,
+	bashTool,
+	bashOutputTool,
+	killShellTool,
 }
 
 // A checker is an argument struct with rules beyond its types. Problems come
@@ -587,6 +598,7 @@ func (t *toolRow) allowed(p policy.Tools) bool {
 func (t *toolRow) definition() Definition {
 	return Definition{
 		Name:         t.Name,
+		Also:         t.also,
 		Title:        t.Title,
 		Description:  t.Description,
 		InputSchema:  t.args.Schema(),
@@ -594,7 +606,7 @@ func (t *toolRow) definition() Definition {
 		ReadOnly:     !t.Changes,
 		Destructive:  t.Changes,
 		Idempotent:   t.Idempotent || !t.Changes,
-		OpenWorld:    false,
+		OpenWorld:    t.world,
 		Search:       t.Search,
 	}
 }

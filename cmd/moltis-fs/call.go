@@ -414,6 +414,9 @@ func definition(name string, defs []dialect.Definition) (dialect.Definition, err
 	if near := args.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
+	if name == "exec" || slices.Contains(config.ShellTools, name) {
+		hint = "it is there with enabled = true in [tools.run], unless [tools.policy] or read_only take it away"
+	}
 	return dialect.Definition{}, misuse(hint, "there is no tool %q", name)
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/internal/confine"
+	"moltisfs/internal/landlock"
 )
 
 // heldMark has the test program be a worker for scripts that tries what no worker may.
@@ -57,8 +57,8 @@ func heldWorker(argument string) {
 // connection; and the worker of a sandbox, should its own checks fail, from all outside of its root.
 func TestHeldWorker(t *testing.T) {
 	t.Parallel()
-	if confine.ABI() < 4 { // the first that knows of connections
-		t.Skipf("SKIPPED: Landlock has version %d here", confine.ABI())
+	if landlock.ABI() < 4 { // the first that knows of connections
+		t.Skipf("SKIPPED: Landlock has version %d here", landlock.ABI())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

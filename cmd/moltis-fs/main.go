@@ -45,8 +45,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
-	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
+	"moltisfs/internal/landlock"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -385,7 +385,6 @@ var shared = []option{
 	opt("contains", "TEXT", "only paths that contain this, in any letter case"),
 	opt("since", "TIME", "only from this time on"), opt("until", "TIME", "only before this time"),
 	opt("limit", "N", "at most N, up to 1000 (default: 20)"), opt("cursor", "ID", "go on after this one"),
-	opt("allow-weaker", "", "start even if the kernel cannot enforce all of the policy"),
 }
 
 // The shared options of commands that open the suite, and of those that work on the store itself.
@@ -419,7 +418,7 @@ func commands() []*command {
 func daily() []*command {
 	return []*command{
 		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
-		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), approveCommand(), trashCommand(), auditCommand(),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand(), trashCommand(), auditCommand(),
 	}
 }
 
@@ -432,8 +431,8 @@ func entries() []*command {
 func others() []*command {
 	return []*command{
 		checkpointCommand(), storeCommand(), approvalsCommand(), tokenCommand(), configCommand(), policyCommand(), toolsCommand(),
-		doctorCommand(), confineCommand(), versionCommand(), manCommand(),
-		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+		doctorCommand(), versionCommand(), manCommand(),
+		workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), relayCommand(),
 	}
 }
 
@@ -691,6 +690,9 @@ func (v *optionValue) Set(value string) error {
 func optionError(cc *cobra.Command, err error) error {
 	path := strings.TrimPrefix(cc.CommandPath(), program+" ")
 	hint := fmt.Sprintf("see %s help %s", program, path)
+	if path == "run" {
+		hint = "write -- before the COMMAND, and options before that"
+	}
 	switch e := err.(type) {
 	case *pflag.InvalidValueError:
 		return e.Unwrap() // of optionValue.Set
@@ -960,8 +962,8 @@ func jsWorkerCommand() *command {
 	return &command{
 		name: "js-worker", hidden: true, short: "run one script in a process of its own",
 		run: func(_ context.Context, in *invocation) error {
-			if confine.ABI() > 0 {
-				if err := confine.Restrict(nil, false, nil); err != nil {
+			if landlock.ABI() > 0 {
+				if err := landlock.Restrict(nil, nil); err != nil {
 					return err
 				}
 			}

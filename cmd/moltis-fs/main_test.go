@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"moltisfs/internal/audit"
-	"moltisfs/internal/confine"
+	runs "moltisfs/internal/run"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -71,6 +71,23 @@ func binary(t testing.TB) string {
 	}
 	return filepath.Join(copied.dir, fileName)
 }
+
+// runsHere says why programs can't be run by this user; nil where they can.
+var runsHere = sync.OnceValue(func() error {
+	dir, err := os.MkdirTemp("", "runs-here")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	o := runs.Options{Root: filepath.Join(dir, "root"), Data: filepath.Join(dir, "data")}
+	if err := errors.Join(os.Mkdir(o.Root, 0o755), os.Mkdir(o.Data, 0o700)); err != nil {
+		return err
+	}
+	return runs.Probe(o)
+})
 
 // copySelf copies this program while no process is forked: one that held the file open for writing would keep others from running it.
 func copySelf(to string) error {
@@ -128,10 +145,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REAL", real)
 			return errors.Join(err, os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700))
 		},
-		Condition: func(what string) (bool, error) {
-			return what == "landlock" && len(confine.Missing(confine.ABI(), false)) == 0, nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "grow": grow, "matches": matches},
+		Condition: func(what string) (bool, error) { return what == "runs" && runsHere() == nil, nil },
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "grow": grow, "matches": matches},
 	})
 }
 

@@ -33,11 +33,9 @@ Code); --session gives it a name. Undo, redo, turn and since are about its chang
 other sessions can be listed, and restored by id. A client may name the session of a call, and the
 user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
 "moltis-fs/turn", both strings. Any other key of ours there is refused.`,
-		options: options("approve dialect read-only allow-weaker"+onSuite,
+		options: options("approve dialect read-only"+onSuite,
 			opt("structured", "WHEN", "which clients get structuredContent (default: auto)",
 				"auto", "always", "never"),
-			opt("confine", "", "also have the kernel limit this server, and what it starts, to its own "+
-				"files and the roots (Linux); hooks get no TCP and no other files"),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",
@@ -68,11 +66,6 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	s, err := in.openReloadable(ctx, approver, nil)
 	if err != nil {
 		return err
-	}
-	if in.given("confine") {
-		if err := in.confineServer(s.now.cfg); err != nil {
-			return closing(s, err)
-		}
 	}
 	in.tellOpen(s.now.cfg, in.openText(s.now.cfg), in.approves("elicitation"))
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())

@@ -195,7 +195,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	o := tools.Options{
 		Identities: identities,
 		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
-		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
+		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(), Environ: os.Environ(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)

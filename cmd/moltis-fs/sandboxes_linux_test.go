@@ -206,20 +206,6 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	read("hello")
 }
 
-// A server that the kernel holds could start a worker once, and never again: no reload gives it one.
-func TestSandboxUnderConfine(t *testing.T) {
-	t.Parallel()
-	dir, conf := boxedIn(t, `"env"`, "")
-	text, err := os.ReadFile(conf)
-	must(t, err)
-	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
-	r := startUp(t, "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf, "--data-dir", filepath.Join(dir, "data"))
-	laid(t, conf, string(text))
-	must(t, r.cmd.Process.Signal(syscall.SIGHUP))
-	nextSaid(t, r.said, "the configuration is not taken")
-	nextSaid(t, r.said, "--confine can't be used with [tools.sandbox]")
-}
-
 // A server whose sandbox hangs can be stopped at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/internal/confine"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/dialect/jettson"
@@ -26,6 +25,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/js"
+	"moltisfs/internal/landlock"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
@@ -406,9 +406,6 @@ func (in *invocation) checkSandbox(cfg config.Sandbox) error {
 	case in.command.path == "acp":
 		return misuse("serve such sessions by "+program+" mcp or serve",
 			"the files of an editor are on this machine: acp can't be used with [tools.sandbox]")
-	case in.given("confine"):
-		return misuse("leave it out: a worker is held to its root by itself",
-			"--confine can't be used with [tools.sandbox]: the kernel would hold what starts a worker, too")
 	}
 	return nil
 }
@@ -796,11 +793,10 @@ func sandboxWorkerCommand() *command {
 
 // confineWorker has the kernel keep the process in the root, where it can.
 func confineWorker(root string) (bool, error) {
-	if confine.ABI() == 0 {
+	if landlock.ABI() == 0 {
 		return false, nil
 	}
-	return true, confine.Restrict([]confine.Rule{{Path: root, Right: confine.Write, Dir: true},
-		{Path: "/proc/self/mountinfo", Right: confine.Read}}, false, nil) // searches look at that
+	return true, landlock.Restrict([]string{"/proc/self/mountinfo"}, []string{root}) // searches look at that
 }
 
 func byHand(p *place.Place) string {

@@ -40,7 +40,18 @@ type status struct {
 	Store     *checkpoint.Stats `json:"store,omitempty"` // left out: nothing was changed yet
 	AuditSize int64             `json:"audit_bytes"`
 	AuditMax  int64             `json:"audit_max_bytes"`
+	Shell     bool              `json:"bash"`              // agents have the tool Bash
+	RunWhy    string            `json:"run_why,omitempty"` // why programs can't be run, and what to change
+	Runs      []keptRun         `json:"runs,omitempty"`    // whose changes were neither made nor dropped
 	Version   string            `json:"version"`
+}
+
+// A keptRun is a run that waits for somebody to make its changes, or to drop it.
+type keptRun struct {
+	ID      string    `json:"id"`
+	Root    string    `json:"root"`
+	Command string    `json:"command"`
+	Began   time.Time `json:"began"`
 }
 
 func showStatus(ctx context.Context, in *invocation) error {
@@ -60,6 +71,13 @@ func showStatus(ctx context.Context, in *invocation) error {
 		AuditMax: 2 * own.Audit.MaxBytes, Version: readBuild().Version}
 	st.UndoWhy = in.undoOff(s.at)
 	st.Undo = st.UndoWhy == ""
+	st.Shell = s.at.Tools.Run.Enabled && !own.ReadOnly
+	if st.RunWhy, err = whyNoRun(own.WorkspaceRoot, s.dir); err != nil {
+		return err
+	}
+	if st.Runs, err = keptRuns(s.dir); err != nil {
+		return err
+	}
 	if q, err := in.queue(); err == nil {
 		waiting, err := q.List(false)
 		if err != nil {
@@ -106,6 +124,18 @@ func (st *status) text(file string) string {
 		row("undo", "on")
 	} else {
 		row("undo", "off: %s", st.UndoWhy)
+	}
+	shell := "agents have no Bash (enabled in [tools.run])"
+	if st.Shell {
+		shell = "agents have Bash"
+	}
+	if st.RunWhy == "" {
+		row("programs", "%s run -- COMMAND; %s", program, shell)
+	} else {
+		row("programs", "can't be run: %s", visible(st.RunWhy))
+	}
+	for _, r := range st.Runs {
+		row("kept", "%s, %s: %s run --resume %s, or --drop %s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID)
 	}
 	if st.Waiting > 0 {
 		row("waiting", "%s: %s approve lists them", plural(st.Waiting, "change", "changes"), program)

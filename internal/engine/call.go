@@ -46,6 +46,7 @@ type Operation[In any, A Answer[A]] struct {
 	Follows []string
 	Time    time.Duration // how long Run may take, an approver included; 0: as long as any call
 	Private bool          // no hook sees the answer
+	Own     bool          // a person's own command: of [tools.policy] nothing holds but read_only
 	// Args are the arguments as they came in. Decode takes them apart, and hooks see the JSON of the
 	// result, however the caller spelled it. It touches no file, and is called again with the arguments
 	// that a hook gives. nil: the zero In.
@@ -174,7 +175,11 @@ func admit[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In, A
 		return in, &hostError{"taking a call", err}
 	}
 	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()
-	if why := c.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
+	tools := c.tools
+	if op.Own {
+		tools = tools.Unlisted()
+	}
+	if why := tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
 		return in, &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
 	if c.Unavailable != nil {

@@ -113,6 +113,7 @@ type Engine struct {
 	mayHang     func() bool      // see guardfs.FS.MayHang
 	patience    [2]time.Duration // of a view, and of a change that is under way
 	limits      limits
+	shells      shells
 }
 
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
@@ -178,7 +179,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.Shut()
-	var errs []error
+	errs := []error{e.shells.close()}
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}
@@ -483,6 +484,7 @@ type Host struct {
 	Identities []string                       // of encrypted checkpoints
 	Hooks      hook.Set                       // run before those of the configuration
 	Fault      func(op string) *guardfs.Fault // for tests: see guardfs.Options
+	Environ    []string                       // of programs that are run for calls
 
 	Program  Program // what has the engine
 	Root     Root
@@ -530,7 +532,8 @@ type opened struct {
 	hooks   hook.Set
 	start   start
 
-	chain policy.Chain // nil: none is asked
+	chain    policy.Chain // nil: none is asked
+	programs Programs
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store,
@@ -541,7 +544,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
 	o := opened{root: h.Root.Only, place: h.Root.Location}
-	o.tools = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny, cfg.Tools.FS.ReadOnly)
+	o.programs = Programs{Run: cfg.Tools.Run, Environ: h.Environ, Home: h.GitUser.Home, Own: h.covered()}
+	allow, deny := cfg.Tools.Lists()
+	o.tools = policy.NewTools(allow, deny, cfg.Tools.FS.ReadOnly)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
 	}
@@ -669,22 +674,12 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
-// PolicyOf is the policy that Open would make of cfg, for a caller that has others hold it:
-// the judge, and which names are asked about when they change, nil for none, for one look at them.
-// free must be closed after the last use of the judge.
-func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
-	asked func(name string) bool, err error) {
-	if h.Logger == nil {
-		h.Logger = slog.New(slog.DiscardHandler)
-	}
-	free, judge, classes, err := newPolicy(cfg, &h)
-	if cfg.ProtectExec != "allow" {
-		e, known := Engine{classes: classes}, map[string][]string{}
-		e.free = free
-		e.search.of(h.GitUser)
-		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
-	}
-	return free, judge, asked, err
+// covered are our own files and directories, but for our program, which a run may call.
+func (h *Host) covered() []string {
+	own := append([]string{h.DataDir}, h.Protect...)
+	return slices.DeleteFunc(own, func(name string) bool {
+		return name == "" || len(h.Program.Worker) > 0 && guardfs.Canonical(name) == guardfs.Canonical(h.Program.Worker[0])
+	})
 }
 
 // RunsCode says that a file runs code later by its name, so that a change of it is asked about.

@@ -339,6 +339,7 @@ var (
 	NoTrash      = With[error](CodeUnsupported, "no_trash") // why
 	TooManyPaths = With[CountFacts](CodeLimit, "too_many_paths")
 	RunLeaves    = With[[]Blocked](CodePathDenied, "run_leaves") // what a run changed and can't be
+	RunStale     = With[[]Blocked](CodeConflict, "run_stale")    // the same, where others changed some of it meanwhile
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
 	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")
@@ -565,6 +566,7 @@ var (
 	UnknownMark   = newWhy("unknown_mark")
 	OnOtherVolume = newWhy("on_other_volume")
 	LayeredDir    = newWhy("layered_directory")
+	RenamedLive   = newWhy("renamed_live")
 	NotDone       = newWhy("not_done") // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +34,7 @@ type RunArgs struct {
 	Partial     bool // what can't be changed stays as it is; otherwise nothing is changed then
 	KeepIgnored bool // what git ignores is stored, too
 	DryRun      bool
+	Live        bool // the run goes on: nothing is taken out of the upper layer
 }
 
 // Ran is what came of a run.
@@ -174,7 +176,11 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 		}
 	}
 	if len(r.out.Left) > 0 && !r.a.Partial && !r.a.DryRun {
-		return nil, Refuse(RunLeaves, r.out.Left[0].Path, r.out.Left)
+		cause := RunLeaves
+		if slices.ContainsFunc(r.out.Left, func(b Blocked) bool { return b.Why.Name == ChangedOutside.Name }) {
+			cause = RunStale
+		}
+		return nil, Refuse(cause, r.out.Left[0].Path, r.out.Left)
 	}
 	r.p.Op.Label = r.label()
 	return r.d.plan(r.p)
@@ -251,6 +257,8 @@ func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (w
 	switch {
 	case c.Why != "":
 		return false, &blockedError{reasons[c.Why]}
+	case r.a.Live && c.Lower != "":
+		return false, &blockedError{RenamedLive}
 	case c.Doubt == run.Changed:
 		return false, &blockedError{ChangedOutside}
 	case guardfs.ReservedPath(name):
@@ -356,7 +364,11 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 	var count RunCount
 	for i := range in {
 		s := &in[i].After
-		clean = clean && in[i].Why == "" && in[i].Lower == "" && (s.IsDir() || s.Links <= 1 || linked[s.Ino] == int(s.Links))
+		together := s.Links <= 1 || linked[s.Ino] == int(s.Links)
+		if s.IsDir() { // which is looked into under its new name
+			together = !r.a.Upper.User || s.Mode&0o500 == 0o500
+		}
+		clean = clean && in[i].Why == "" && in[i].Lower == "" && together
 		if !s.IsDir() {
 			count.Files, count.Bytes = count.Files+1, count.Bytes+s.Size
 		}
@@ -396,7 +408,7 @@ var errApart = errors.New("the upper layer is on another mount")
 // bring plans that what the upper layer has for c, with in, gets its name by one rename. sync: it is on the disk before that.
 func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, name string, count RunCount, sync bool) error {
 	at := path.Join(r.a.Upper.Dir, c.From)
-	if c.From == "" || !inTrash(at) || r.inFreed(name) { // there is nothing yet that it could be renamed to
+	if c.From == "" || !inTrash(at) || r.a.Live || r.inFreed(name) { // there is nothing yet that it could be renamed to
 		return errApart
 	}
 	slot, err := r.c.trash.EntryLink(at)

@@ -376,7 +376,7 @@ func TestRunMeetsOthers(t *testing.T) {
 			c.Approver = approver
 			_, err := c.ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "make"})
 			if row.conflict != "" {
-				if !engine.RunLeaves.In(err) || engine.Reason(err).Path != r.ws+row.conflict || approver.asked != nil {
+				if !engine.RunStale.In(err) || engine.Reason(err).Path != r.ws+row.conflict || approver.asked != nil {
 					t.Fatalf("%v, asked %v", err, approver.asked)
 				}
 				same(t, "after", pictured(t, r.ws), before)
@@ -668,7 +668,7 @@ func TestRunFails(t *testing.T) {
 			must(t, r.e.Recover(ctx))
 			same(t, fmt.Sprint("failed at ", at), pictured(t, r.ws), before)
 			same(t, fmt.Sprint("the upper layer at ", at), pictured(t, u.Dir), layer)
-			if again := apply(r, u); engine.RunLeaves.In(again) && !engine.RunLeaves.In(err) { // names that were ours for a moment count as changed by others
+			if again := apply(r, u); engine.RunStale.In(again) && !engine.RunStale.In(err) { // names that were ours for a moment count as changed by others
 				continue
 			} else if again != nil {
 				t.Errorf("failed at %d: %v; and then: %v", at, err, again)

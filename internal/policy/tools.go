@@ -17,6 +17,9 @@ func NewTools(allow, deny []string, readOnly bool) Tools {
 	return Tools{slices.Clone(allow), slices.Clone(deny), readOnly}
 }
 
+// Unlisted is t without its lists.
+func (t Tools) Unlisted() Tools { return Tools{readOnly: t.readOnly} }
+
 // Allows reports whether the tool may be listed and called. changes says that it changes files. A
 // tool may follow others, when it does what they do in another way. It is denied once all of those
 // are denied, whatever else the lists say, unless the allow list has its very name.

@@ -92,8 +92,9 @@ func (d *Derived) Open(c *Change) (*os.File, error) {
 	return os.NewFile(uintptr(fd), c.From), nil
 }
 
-// Ready makes the objects of changes fit to be in the workspace: it takes the kernel's marks off them, which would mislead the next run. sync
-// has their contents on the disk, with all else that waits for it there.
+// Ready makes the objects of changes, which are about to leave the upper layer, fit to be in the workspace: it takes the kernel's marks off them, which
+// would mislead the next run, and gives directories that were opened up their modes back. sync has their contents on the disk, with all else that
+// waits for it there.
 func (d *Derived) Ready(changes []Change, sync bool) error {
 	if sync && !d.synced {
 		if err := unix.Syncfs(d.up); err != nil {
@@ -116,7 +117,18 @@ func (d *Derived) Ready(changes []Change, sync bool) error {
 			return &fs.PathError{Op: "strip", Path: c.Path, Err: err}
 		}
 	}
-	return nil
+	leave := map[string]bool{}
+	for i := range changes {
+		leave[changes[i].From] = true
+	}
+	var err error
+	for i := len(d.opened) - 1; i >= 0; i-- { // once they have left, Close would not find them
+		if o := d.opened[i]; leave[o.path] {
+			err = errors.Join(err, unix.Fchmodat(d.up, o.path, o.mode, 0))
+			d.opened = slices.Delete(d.opened, i, i+1)
+		}
+	}
+	return err
 }
 
 func strip(by string, mode fs.FileMode) error {
@@ -371,7 +383,9 @@ func (w *deriving) inside(dir string, c *Change) error {
 }
 
 // since says that something happened to what is there after the run had begun.
-func (w *deriving) since(s *State) bool { return s.Exists && !s.ChangeTime.Before(w.u.Stamp) }
+func (w *deriving) since(s *State) bool {
+	return s.Exists && !s.ChangeTime.Before(w.u.Stamp) && !w.u.Put[s.Ino].Equal(s.ChangeTime)
+}
 
 // doubt says whether others have changed meanwhile what is there. Of a directory only another place, mode or owner counts, which moves its
 // change time and not the other one: each name in it tells for itself.

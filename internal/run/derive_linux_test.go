@@ -1,3 +1,5 @@
+//go:build !rooted
+
 package run
 
 import (

@@ -37,7 +37,7 @@ func init() {
 const (
 	controlFD = 3 + iota // a socket to the process that started it; when it closes all ends
 	orderFD              // the order
-	lockFD               // the run's lock, which is held for as long as there is a helper
+	lockFD               // the run's lock, which is held for as long as there is a helper; it says which one
 )
 
 // An order says to the helper what to do.
@@ -83,7 +83,6 @@ type stepError struct {
 }
 
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
 
 // step gives the error for a step, nil if err is.
 func step(name, path string, err error) error {
@@ -115,7 +114,7 @@ func help() {
 		os.Exit(0)
 	}
 	if err == nil {
-		err = program1(&o, &program)
+		err = runProgram(&o, &program)
 	}
 	r := report{Step: "running the helper", Said: fmt.Sprint(err)}
 	if e, ok := err.(*stepError); ok {
@@ -187,8 +186,8 @@ func obey(program *atomic.Int64) {
 func stopped() bool {
 	for _, pid := range pids() {
 		b, err := os.ReadFile("/proc/" + pid + "/stat")
-		_, after, _ := strings.Cut(string(b), ") ")
-		if pid != "1" && err == nil && !strings.ContainsAny(after[:1], "TtZX") {
+		_, state, ok := strings.Cut(string(b), ") ")
+		if pid != "1" && err == nil && ok && !strings.ContainsAny(state[:1], "TtZX") {
 			return false
 		}
 	}
@@ -258,6 +257,11 @@ func furnishPlace(o *order) error {
 	if err != nil {
 		return step("opening the run", o.Run, err)
 	}
+	self, _ := os.Readlink("/proc/self") // as the machine numbers us
+	began, _ := seen(self)
+	if _, err := unix.Pwrite(lockFD, fmt.Appendf(nil, "%s %s\n", self, began), 0); err != nil {
+		return step("writing down the helper", o.Run, err)
+	}
 	var before, after []*part // the overlay
 	add := func(list *[]*part, dir int, path, at string, attr unix.MountAttr, deep uint) {
 		if err != nil {
@@ -286,9 +290,6 @@ func furnishPlace(o *order) error {
 		return err
 	}
 	layers, err := overlay(o, root, run)
-	for begun := time.Now(); errors.Is(err, unix.EBUSY) && time.Since(begun) < 5*time.Second; layers, err = overlay(o, root, run) {
-		time.Sleep(time.Millisecond) // an earlier program's is on its way out
-	}
 	if err != nil {
 		return err
 	}
@@ -419,10 +420,13 @@ func loopback() {
 	}
 }
 
-// mountProc mounts the /proc of these processes. All of it that is the machine's is read-only, as the kernel asks only for user 0 there.
+// mountProc mounts the /proc of these processes. For user 0 all of it that is the machine's is read-only: the kernel asks for no more there.
 func mountProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return step(stepProc, "/proc", err)
+	}
+	if os.Geteuid() != 0 {
+		return nil
 	}
 	return children(unix.AT_FDCWD, "/proc", func(dir int, name string) error {
 		var st unix.Stat_t
@@ -500,8 +504,8 @@ func conceal(path string) error {
 	return p.put()
 }
 
-// program1 gives all privileges up, starts the program, and ends with it.
-func program1(o *order, program *atomic.Int64) error {
+// runProgram gives all privileges up, starts the program, and ends with it.
+func runProgram(o *order, program *atomic.Int64) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return step(stepDir, o.Dir, err.(*os.PathError).Err)
 	}

@@ -158,7 +158,8 @@ type Process struct {
 	control *os.File
 	reports chan report
 	paused  chan struct{}
-	over    chan struct{} // closed when the helper has ended
+	gone    chan struct{} // closed when the helper is gone
+	over    chan struct{} // and when all is copied that the program has written
 	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
 	stdin   *os.File // ours, of the program's input; nil where it is none of ours
@@ -191,8 +192,9 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 		return nil, &Error{Reason: Mounted, Path: at, Why: "a file system is mounted at " + at + ", below the root",
 			Do: "unmount it, name a root without it, or run this as root"}
 	}
+	// The kernel has marked there that the upper layer may not be on the disk. Until the machine is restarted that does not matter.
 	_ = unix.Chmod(r.file("work/work"), 0o700)
-	_ = clear(r.file("work/work"), "")           // it says that the upper layer may not be synced; for us that is enough until the machine is restarted
+	_ = clear(r.file("work/work"), "")
 	if err := fresh(r.file("tmp")); err != nil { // a link of an earlier program's could lead elsewhere
 		return nil, failed("making /tmp", err)
 	}
@@ -238,8 +240,10 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 		return nil, failed("making a socket", err)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "control")
-	defer theirs.Close() //nolint:errcheck // the helper has it
-	q := &Process{r: r, control: controlled(pair[0]), reports: make(chan report, 4), paused: make(chan struct{}, 1), over: make(chan struct{}), why: make(chan Limit, 1)}
+	defer theirs.Close()                //nolint:errcheck // the helper has it
+	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended
+	q := &Process{r: r, control: os.NewFile(uintptr(pair[0]), "control"), reports: make(chan report, 4), paused: make(chan struct{}, 1),
+		gone: make(chan struct{}), over: make(chan struct{}), why: make(chan Limit, 1)}
 	written, err := written(o)
 	if err != nil {
 		return nil, errors.Join(failed("writing the order", err), q.control.Close())
@@ -280,7 +284,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
 	first, ok := <-q.reports
-	if ok && first.Started || !ok && len(q.why) > 0 {
+	if ok && first.Started {
 		go q.wait(ctx, o.Limits)
 		return q, nil
 	}
@@ -355,14 +359,9 @@ func written(o order) (*os.File, error) {
 	return f, err
 }
 
-// controlled makes a file of a socket whose reads other goroutines can end.
-func controlled(fd int) *os.File {
-	_ = unix.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), "control")
-}
-
 // listen takes the helper's reports until it ends.
 func (q *Process) listen() {
+	defer close(q.gone)
 	defer close(q.reports)
 	raw, err := q.control.SyscallConn()
 	for err == nil {
@@ -496,7 +495,7 @@ func (q *Process) Pause() error {
 	if err == nil {
 		select {
 		case <-q.paused:
-		case <-q.over:
+		case <-q.gone: // not over: who reads the output may call this
 		}
 	}
 	if q.screen != nil {

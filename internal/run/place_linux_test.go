@@ -58,6 +58,7 @@ func TestPrograms(t *testing.T) {
 			{[]string{"sh", "-c", "(sleep 100; echo late >> a) & setsid sh -c 'sleep 100' & echo now"}, "", Status{}, "now\n"},
 			{[]string{"sh", "-c", "cat; tty; ps 2>/dev/null | wc -l >/dev/null"}, "", Status{}, "in\nnot a tty\n"},
 			{[]string{"sh", "-c", "exec >&- 2>&-; exit 3"}, "", Status{Code: 3}, ""},
+			{[]string{"ls", "/proc/self/fd"}, "", Status{}, "0\n1\n2\n3\n"},
 			{[]string{"printf", "%s", "\xff\xfe"}, "", Status{}, "\xff\xfe"},
 		} {
 			var b bytes.Buffer
@@ -474,7 +475,7 @@ func TestTerminal(t *testing.T) {
 		_, err := io.WriteString(user, s)
 		must(t, err)
 	}
-	q, err := r.Start(t.Context(), Program{Args: []string{bash, "--norc", "-i"}, Env: append(os.Environ(), "PS1=ready> ", "TERM=dumb"), Stdin: ours, Stdout: ours, Terminal: true})
+	q, err := r.Start(t.Context(), Program{Args: []string{bash, "--norc", "--noediting", "-i"}, Env: append(os.Environ(), "PS1=ready> ", "TERM=dumb"), Stdin: ours, Stdout: ours, Terminal: true})
 	must(t, err)
 	expect("ready> ")
 	for _, step := range [][2]string{
@@ -531,7 +532,7 @@ func TestDeaths(t *testing.T) {
 	if root := os.Getenv("DEATHS_TEST"); root != "" {
 		r, err := New(Options{Root: root, Data: filepath.Dir(root) + "/data", Network: true, Hidden: []string{".env"}})
 		must(t, err)
-		q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "echo half > half; echo x > a; echo begun; exec sleep 1000"}, Env: os.Environ(), Stdout: os.Stdout})
+		q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "echo half > half; echo x > a; echo begun; while echo y; do :; done > log"}, Env: os.Environ(), Stdout: os.Stdout})
 		must(t, err)
 		_, _ = q.Wait()
 		must(t, r.Drop())
@@ -580,7 +581,18 @@ func TestDeaths(t *testing.T) {
 				r, err := Open(o.Data, run.ID)
 				must(t, err)
 				_, half := os.Lstat(r.Upper().Dir + "/half")
-				got, s := shell(t, r, "cat half a; ls -A")
+				size := func() (n int64) {
+					if info, err := os.Lstat(r.Upper().Dir + "/log"); err == nil {
+						n = info.Size()
+					}
+					return n
+				}
+				for n, begun := size(), time.Now(); time.Since(begun) < 3*time.Millisecond; {
+					if size() != n {
+						t.Fatal("the program writes on")
+					}
+				}
+				got, s := shell(t, r, "rm -f log; cat half a; ls -A")
 				want := "cat: half: No such file or directory\ncontent of a\na\n"
 				if half == nil {
 					want = ""
@@ -604,6 +616,67 @@ func TestDeaths(t *testing.T) {
 		must(t, sweep(o.Data))
 		if left, _ := os.ReadDir(filepath.Join(o.Data, "runs")); len(left) != 1 {
 			t.Error("left behind:", left)
+		}
+	})
+}
+
+// A run whose helper is on its way out is opened when that has ended.
+func TestOpenWaits(t *testing.T) {
+	o := options(t)
+	r := made(t, o)
+	shell(t, r, "echo x > f")
+	must(t, r.Close())
+	cmd := exec.Command("sleep", "1000") // in the helper's place
+	must(t, cmd.Start())
+	defer cmd.Process.Kill()
+	began, _ := seen(strconv.Itoa(cmd.Process.Pid))
+	must(t, os.WriteFile(r.file("lock"), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, began), 0o600))
+	opened := make(chan error)
+	go func() {
+		again, err := Open(o.Data, r.ID())
+		if err == nil {
+			err = again.Drop()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("it was opened: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(t, cmd.Process.Kill())
+	must(t, <-opened) // it is a zombie now
+	_ = cmd.Wait()
+}
+
+// Directories with hidden names in them look as they did.
+func TestLaid(t *testing.T) {
+	both(t, func(t *testing.T) {
+		o := options(t)
+		lay(t, o.Root+"/a/b/.env", o.Root+"/a/b/f", o.Root+"/a/.env", o.Root+"/.env")
+		dirs := []string{"a/b", "a", "."}
+		for i, d := range dirs {
+			d = filepath.Join(o.Root, d)
+			must(t, unix.Setxattr(d, "user.x", []byte(d), 0))
+			must(t, os.Chmod(d, []os.FileMode{0o500, 0o711 | os.ModeSticky, 0o755 | os.ModeSetgid}[i]))
+			must(t, os.Chtimes(d, time.Unix(1, 0), time.Unix(int64(1000+i), 5)))
+		}
+		o.Hidden = []string{"a/b/.env", ".env", "a/.env", "a/b/.env/x", "f/y"}
+		r := made(t, o)
+		for _, d := range dirs {
+			var was, is unix.Stat_t
+			must(t, errors.Join(unix.Lstat(filepath.Join(o.Root, d), &was), unix.Lstat(filepath.Join(r.Upper().Dir, d), &is)))
+			b := make([]byte, 1000)
+			n, err := unix.Getxattr(filepath.Join(r.Upper().Dir, d), "user.x", b)
+			if was.Mode != is.Mode || was.Uid != is.Uid || was.Gid != is.Gid || was.Mtim != is.Mtim || err != nil || string(b[:n]) != filepath.Join(o.Root, d) {
+				t.Errorf("%s: %o %v, was %o %v; %q %v", d, is.Mode, is.Mtim, was.Mode, was.Mtim, b[:max(n, 0)], err)
+			}
+		}
+		if out, _ := shell(t, r, "find . -name .env; stat -c '%a %Y' . a a/b"); out != "2755 1002\n1711 1001\n500 1000\n" {
+			t.Error(out)
+		}
+		if laid := strings.Join(r.Upper().Laid, " "); laid != ".env a/.env a/b/.env" {
+			t.Error(laid)
 		}
 	})
 }
@@ -684,3 +757,55 @@ func TestDamaged(t *testing.T) {
 	r2, err = Open(o.Data, r2.ID())
 	must(t, errors.Join(err, r2.Drop()))
 }
+
+// What was changed before the stamp has an earlier ctime, and what comes later has not.
+func TestStamp(t *testing.T) {
+	both(t, func(t *testing.T) {
+		o := options(t)
+		made(t, o)
+		for range 20 {
+			lay(t, o.Root+"/before")
+			r, err := New(o)
+			must(t, err)
+			lay(t, o.Root+"/after")
+			ctime := func(name string) time.Time {
+				var st unix.Stat_t
+				must(t, unix.Lstat(o.Root+"/"+name, &st))
+				return time.Unix(st.Ctim.Unix())
+			}
+			stamp := r.Upper().Stamp
+			if stamp.IsZero() {
+				t.Skip("SKIPPED: the file system has no clock that can be read")
+			}
+			if before, after := ctime("before"), ctime("after"); !before.Before(stamp) || after.Before(stamp) {
+				t.Errorf("%v and %v around %v", before, after, stamp)
+			}
+			must(t, r.Drop())
+		}
+	})
+}
+
+// A helper that dies while the reader of the output has it paused ends both.
+func TestPausedAndKilled(t *testing.T) {
+	r := made(t, options(t))
+	var q *Process
+	started, once := make(chan struct{}), sync.Once{}
+	q, err := r.Start(t.Context(), Program{Args: []string{"sh", "-c", "while echo x; do :; done"}, Env: os.Environ(), Stdout: writes(func(b []byte) (int, error) {
+		once.Do(func() {
+			<-started
+			_ = q.Pause()
+			_ = q.Kill()
+			_ = q.Pause()
+		})
+		return len(b), nil
+	})})
+	must(t, err)
+	close(started)
+	if s, err := q.Wait(); err != nil || s.Signal != unix.SIGKILL {
+		t.Error(s, err)
+	}
+}
+
+type writes func([]byte) (int, error)
+
+func (w writes) Write(b []byte) (int, error) { return w(b) }

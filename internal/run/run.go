@@ -43,7 +43,7 @@ const (
 	LimitProcesses Limit = "processes"
 )
 
-// A Program is what Start runs. Stdin, Stdout and Stderr are as in os/exec.
+// A Program is what Start runs. Stdin, Stdout and Stderr are as in os/exec. Its /tmp is empty at the start.
 type Program struct {
 	Args           []string // Args[0] is looked up in the PATH of Env
 	Env            []string
@@ -74,6 +74,9 @@ type Upper struct {
 	Stamp    time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
 	Laid     []string  // names relative to Root that are whited out by us
 	Mounts   []string  // names relative to Root where other file systems are mounted, which the program could only read
+
+	// Put has the change times of what was put into the root for this very run while it went on, by inode: nobody else has changed it.
+	Put map[uint64]time.Time
 }
 
 // Info is a run as List has it.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,6 +262,7 @@ func attempts() []attempt {
 		{"data", list(d)},
 		{"data by its name", list(d + "/runs")},
 
+		{"cache that is a link by now", write(o + "/linked/x")},
 		{"write outside", write(o + "/x")},
 		{"append outside", write(o + "/o")},
 		{"remove outside", func() error { return os.Remove(o + "/gone") }},
@@ -430,9 +432,9 @@ func attempts() []attempt {
 	}
 }
 
-func tiocsti(number uintptr) error {
+func tiocsti(number uint64) error {
 	b := byte('x')
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, 0, number, uintptr(unsafe.Pointer(&b))); e != 0 && e != unix.ENOTTY {
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, 0, uintptr(number), uintptr(unsafe.Pointer(&b))); e != 0 && e != unix.ENOTTY {
 		return e
 	}
 	return nil
@@ -506,8 +508,12 @@ func TestHeld(t *testing.T) {
 
 		o.Hidden = []string{".env", "sub/.env", "secrets", "not/there"}
 		o.Conceal = []string{out + "/key", out + "/keys", out + "/missing"}
-		o.Write = []string{out + "/cache", out + "/nocache"}
-		const may = "read, append, new, remove, cache, read outside, temporary, run, shm, null, random, itself, thread's name, shell"
+		o.Write = []string{out + "/cache", out + "/nocache", out + "/linked"}
+		must(t, errors.Join(os.Mkdir(out+"/other", 0o755), os.Symlink("other", out+"/linked")))
+		may := "read, append, new, remove, cache, read outside, temporary, run, shm, null, random, itself, thread's name, shell"
+		if info, _ := debug.ReadBuildInfo(); info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) {
+			may += ", privileges of process 1" // see renounce
+		}
 		args := []string{self, "-test.run=^TestInside$"}
 		env := []string{"INSIDE=" + cmp.Or(os.Getenv("SAY"), "1"), "W=" + o.Root, "O=" + out, "D=" + o.Data,
 			"OUTSIDE=" + fmt.Sprint(os.Getpid()), "ABSTRACT=" + abstract, "TCP=" + tcp.Addr().String()}
@@ -541,7 +547,7 @@ func TestHeld(t *testing.T) {
 			cmd.Env = append(os.Environ(), env...)
 			b, err := cmd.CombinedOutput()
 			for _, name := range []string{"hidden", "hidden below", "hidden by a link", "hidden directory", "below a hidden directory", "link from a hidden directory",
-				"concealed", "concealed directory", "below a concealed directory", "write concealed", "data", "data by its name", "write outside", "append outside",
+				"concealed", "concealed directory", "below a concealed directory", "write concealed", "data", "data by its name", "cache that is a link by now", "write outside", "append outside",
 				"remove outside", "link in", "chmod outside", "touch outside", "move in", "move outside", "outside by a symbolic link", "whiteout",
 				"see a process outside", "descriptors of the caller", "type into a terminal", "socket file outside", "socket file in the root", "abstract socket",
 				"loopback", "move the root", "privileges"} {

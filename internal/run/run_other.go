@@ -11,13 +11,10 @@ import (
 var errSystem = &Error{Reason: System, Why: "programs are run under the history on Linux only", Do: "run it on Linux, or without moltis-fs"}
 
 // Run is none here.
-type Run struct{}
+type Run struct{ Options }
 
 // Process is none here.
 type Process struct{}
-
-// Missing is nothing: there is nothing to hold.
-func Missing(bool) []string { return nil }
 
 // Probe gives the reason.
 func Probe(Options) error { return errSystem }
@@ -40,8 +37,8 @@ func (*Run) Info() Info { return Info{} }
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
 
-// Restamp does nothing.
-func (*Run) Restamp() error { return errSystem }
+// Seal does nothing.
+func (*Run) Seal([]string) error { return errSystem }
 
 // Start starts nothing.
 func (*Run) Start(context.Context, Program) (*Process, error) { return nil, errSystem }

@@ -91,6 +91,9 @@ func Open(data, id string) (*Run, error) {
 	} else if err != nil {
 		return nil, gone
 	}
+	if err := r.outlive(); err != nil {
+		return nil, errors.Join(err, r.lock.Close())
+	}
 	if err := r.load(); err != nil {
 		return r, nil // its options are empty, and it can be dropped
 	}
@@ -119,13 +122,13 @@ func List(data string) ([]Info, error) {
 			continue // it is being made, or dropped
 		}
 		i := r.Info()
-		switch err := r.hold(); {
-		case err == nil:
-			i.Live = false
-			_ = r.lock.Close()
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			continue
+		f, err := os.OpenFile(r.file("lock"), os.O_RDWR, 0)
+		if err != nil {
+			continue // it is dropped just now
 		}
+		lock := unix.Flock_t{Type: unix.F_WRLCK}
+		i.Live = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+		_ = f.Close()
 		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b Info) int { return a.Began.Compare(b.Began) })
@@ -160,7 +163,7 @@ func (r *Run) hold() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		_ = f.Close()
 		return err
 	}
@@ -171,6 +174,29 @@ func (r *Run) hold() error {
 	}
 	r.lock = f
 	return nil
+}
+
+// outlive waits until a helper that was left behind has ended: it gives the lock away before the kernel has ended its program.
+func (r *Run) outlive() error {
+	b, _ := os.ReadFile(r.file("lock"))
+	line, _, _ := strings.Cut(string(b), "\n")
+	pid, began, _ := strings.Cut(line, " ")
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
+		if at, state := seen(pid); at == "" || at != began || state == "Z" || state == "X" {
+			return nil
+		}
+	}
+	return &Error{Reason: InUse, Path: r.id, Why: "the program of the run " + r.id + " does not end", Do: "see process " + pid}
+}
+
+// seen gives the time at which a process began, as the kernel counts, and its state; "" if it is not there.
+func seen(pid string) (began, state string) {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	i := bytes.LastIndexByte(b, ')')
+	if fields := strings.Fields(string(b[i+1:])); err == nil && pid != "" && len(fields) > 19 {
+		return fields[19], fields[0]
+	}
+	return "", ""
 }
 
 func (r *Run) load() error {
@@ -458,17 +484,29 @@ func (r *Run) Upper() Upper {
 		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
-// Restamp takes the stamp anew, when the changes in the upper layer have been applied.
-func (r *Run) Restamp() error {
-	root, err := unix.Open(r.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+// Seal marks directories of the upper layer, named relative to the root, that the root has since the run began: the kernel does not know that,
+// so that what a program deletes in them leaves no whiteout. With the mark each is all that is there.
+func (r *Run) Seal(dirs []string) error {
+	mark := "trusted.overlay.opaque"
+	if r.User {
+		mark = "user.overlay.opaque"
+	}
+	upper, err := unix.Open(r.file(UpperName), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return failed("opening the root", err)
+		return failed("opening the upper layer", err)
 	}
-	defer unix.Close(root) //nolint:errcheck // it is O_PATH
-	if r.Stamp, err = stamp(root); err != nil {
-		return err
+	defer unix.Close(upper) //nolint:errcheck // it is O_PATH
+	for _, name := range dirs {
+		fd, err := openDeep(upper, name)
+		if err != nil {
+			return failed("opening a directory of the upper layer", err)
+		}
+		err = unix.Setxattr(proc(fd), mark, []byte("y"), 0)
+		if unix.Close(fd); err != nil { //nolint:errcheck // it is O_PATH
+			return failed("marking a directory of the upper layer", err)
+		}
 	}
-	return r.save()
+	return nil
 }
 
 // Close ends the program, and keeps the run for another process to open.

@@ -69,7 +69,8 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 
 // DefinitionsUnder lists the definitions that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	tiers, _, err := tiersOf(cfg.Capability)
 	if err != nil {
 		return nil, err

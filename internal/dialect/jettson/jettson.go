@@ -102,7 +102,8 @@ func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.To
 
 // DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	return definitions(lists), nil
 }
 

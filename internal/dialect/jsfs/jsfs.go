@@ -114,7 +114,8 @@ func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem 
 
 // DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	allow, deny := cfg.Lists()
+	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	return definitions(lists, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
 		cfg.FS.CheckpointBeforeMutation), nil
 }

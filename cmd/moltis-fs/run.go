@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	runs "moltisfs/internal/run"
+	"moltisfs/tools"
+)
+
+// exitNotKept is the exit status where the program was not started, or its changes were not made; env(1) has it so.
+const exitNotKept = 125
+
+// markVariable has the mark by which a program asks for its changes to be made while it runs; without the NUL before it.
+const markVariable = "MOLTIS_RUN"
+
+func runCommand() *command {
+	return &command{
+		name: "run", serves: true, run: runProgram, args: "-- COMMAND [ARGUMENT…]", max: 1 << 20,
+		short: "run a program, and have what it changes as one change (Linux)",
+		long: `The program sees the machine read-only, without network, and without what the policy closes in the
+workspace. What it changes in the workspace is kept apart. When it has ended all of that is one
+change: judged path by path, asked about with the diff, stored, and taken back by one undo. /tmp is
+its own. docs/run.md has what is not promised.
+
+If a path is refused, or the answer is no, nothing is changed, and the run is kept: --resume ID asks
+again, or with a COMMAND goes on in it first; --drop ID removes it; status lists them.
+
+Where input and output are a terminal, the program has one of its own, with job control. In a shell
+there, "moltis-fs run commit" asks about what was changed until then, and the shell goes on.
+
+Exit status: that of the program; 128 and the signal that ended it; 126 or 127, it can't be run, or is
+not there; 125, it was not started, or its changes were not made.`,
+		options: options("yes approve json"+onSuite,
+			opt("diff", "", "ask nothing, change nothing and keep the run: show what it would change"),
+			opt("partial", "", "make the changes that are allowed, although others are not"),
+			opt("resume", "ID", "go on with a run that was kept"),
+			opt("drop", "ID", "remove a run that was kept"),
+			opt("network", "", "let it use the network"),
+			many("write", "DIR", "let it write below DIR, as a cache: at once, and outside of the history"),
+		),
+		examples: []string{
+			"moltis-fs run -- npm install",
+			"moltis-fs run --diff -- sed -i s/old/new/ *.go",
+			"moltis-fs run --write ~/.cache -- bash",
+		},
+		below: []*command{{
+			name: "commit", short: "from inside of a run: ask about what was changed until now", run: commitRun,
+			long:     "For a shell that moltis-fs run has started on a terminal. The question and its outcome are shown there.",
+			examples: []string{"moltis-fs run commit"},
+		}},
+	}
+}
+
+func runProgram(ctx context.Context, in *invocation) error {
+	if id := in.option("drop"); id != "" {
+		return in.dropRun(id)
+	}
+	if len(in.args) == 0 && !in.given("resume") {
+		return misuse(seeHelp(in.command), "run needs -- COMMAND [ARGUMENT…], or --resume ID")
+	}
+	// the program gets what the terminal sends; we go on to ask about what it has changed
+	came := make(chan os.Signal, 8)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(came)
+	s, err := in.forCalls(ctx)
+	if err != nil {
+		return err
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return closing(s, fmt.Errorf("finding the working directory: %w", err))
+	}
+	p := tools.Running{Args: in.args, Dir: wd, Resume: in.option("resume"), Diff: in.given("diff"), Partial: in.given("partial"),
+		Network: in.given("network"), Signals: came, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	for _, dir := range in.all("write") {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return closing(s, fmt.Errorf("finding %s: %w", dir, err))
+		}
+		p.Write = append(p.Write, abs)
+	}
+	switch {
+	case in.given("json"):
+		p.Stdout, p.Stderr = nil, nil // they are in the answer
+	case in.given("diff"):
+		p.Stdout = os.Stderr
+	case isTerminal(os.Stdin) && isTerminal(os.Stdout):
+		p.Terminal, p.Mark = true, engine.NewMark()
+		p.Env = []string{markVariable + "=" + p.Mark[1:]}
+		p.Committed = func(a tools.Payload, err error) {
+			if err == nil {
+				err = in.tellRun(a)
+			}
+			if err != nil {
+				report(in.err, err)
+			}
+		}
+	}
+	as := dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Client: program + " run", ByUser: true}
+	a, err := tools.Over(s.e).Run(ctx, as, p)
+	if err == nil && in.given("json") {
+		err = in.runJSON(a)
+	} else if err == nil {
+		err = in.tellRun(a)
+	}
+	_, ended := a.(*tools.Bash) // then it is the program's
+	if e, ok := errors.AsType[*exitError](err); ok && e.status == exitRefused && !ended {
+		e.status = exitNotKept
+	}
+	return closing(s, err)
+}
+
+// tellRun tells a person what became of a run, and gives the exit status of the program.
+func (in *invocation) tellRun(p tools.Payload) error {
+	r, no := p.(*tools.Refusal)
+	if no {
+		r = in.forOperator(r).(*tools.Refusal)
+		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
+		if b, ok := r.Fields.(*tools.Bash); ok {
+			return &withLines{e, b.Told()}
+		}
+		return e
+	}
+	b, ok := p.(*tools.Bash)
+	if !ok {
+		return in.showPayload(p, "") // of a hook
+	}
+	if b.Diff != "" {
+		if err := in.write([]byte(b.Diff)); err != nil {
+			return err
+		}
+	}
+	for line := range strings.Lines(b.Told()) {
+		fmt.Fprintf(in.err, "%s: %s\n", program, approval.Escape(strings.TrimRight(line, "\n"), false))
+	}
+	return &exitError{status: statusOf(b)}
+}
+
+// runJSON gives the answer of a run as one JSON object.
+func (in *invocation) runJSON(p tools.Payload) error {
+	line, err := tools.Encode(p)
+	if err != nil {
+		return err
+	}
+	outcome := error(refused)
+	if b, ok := p.(*tools.Bash); ok {
+		outcome = &exitError{status: statusOf(b)}
+	}
+	return ending(in.write(append(line, '\n')), outcome)
+}
+
+func statusOf(b *tools.Bash) int {
+	if b.ExitCode == nil {
+		return exitOK
+	}
+	return *b.ExitCode
+}
+
+// dropRun removes a run that was kept.
+func (in *invocation) dropRun(id string) error {
+	if len(in.args) > 0 {
+		return misuse(seeHelp(in.command), "--drop takes no COMMAND")
+	}
+	dir, err := in.hostData()
+	if err != nil {
+		return err
+	}
+	r, err := runs.Open(dir, id)
+	if err == nil {
+		err = r.Drop()
+	}
+	if e, ok := errors.AsType[*runs.Error](err); ok {
+		return &exitError{status: exitRefused, what: e.Error(), hint: e.Do}
+	}
+	return err
+}
+
+// commitRun asks the run that it is in to make its changes: by the mark, on the terminal.
+func commitRun(context.Context, *invocation) error {
+	mark := os.Getenv(markVariable)
+	if mark == "" {
+		return &exitError{status: exitRefused, what: "this is not inside of " + program + " run with a terminal",
+			hint: "use it in the shell of " + program + " run -- bash"}
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	if err != nil {
+		return &exitError{status: exitRefused, what: "there is no terminal to ask on: " + err.Error()}
+	}
+	_, err = io.WriteString(tty, "\x00"+mark)
+	return errors.Join(err, tty.Close())
+}
+
+// whyNoRun says why programs can't be run over root, and what to change; "" where they can. It tries, and leaves nothing behind.
+func whyNoRun(root, data string) (string, error) {
+	if root == "" {
+		return "no workspace is named: set workspace_root in [tools.fs], or give --root", nil
+	}
+	for dir := data; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil {
+			if data, err = os.MkdirTemp(dir, "probe-"); err != nil {
+				return "the data directory can't be written: " + err.Error(), nil
+			}
+			break
+		} else if dir == filepath.Dir(dir) {
+			return "", err
+		}
+	}
+	err := runs.Probe(runs.Options{Root: guardfs.Canonical(root), Data: data})
+	if e, ok := errors.AsType[*runs.Error](err); ok {
+		return strings.TrimSuffix(e.Error()+"; "+e.Do, "; "), os.RemoveAll(data)
+	}
+	return "", errors.Join(err, os.RemoveAll(data))
+}
+
+// keptRuns lists the runs that were kept.
+func keptRuns(dir string) (out []keptRun, err error) {
+	all, err := runs.List(dir)
+	for _, r := range all {
+		if !r.Live {
+			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began})
+		}
+	}
+	return out, err
+}
