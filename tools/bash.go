@@ -462,6 +462,9 @@ func (s *Suite) program(ctx context.Context, c *engine.Call, p Running) (*Bash, 
 		if err == nil {
 			err = s.ended(sh, b)
 		}
+		if err != nil && p.Resume != "" {
+			return nil, errors.Join(withOutput(err, b), sh.Run.Close())
+		}
 		if err != nil {
 			return nil, errors.Join(withOutput(err, b), c.EndShell(sh))
 		}

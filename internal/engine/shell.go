@@ -389,6 +389,11 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 		close(s.ended)
 		return s, err
 	}
+	for _, name := range o.Hidden {
+		if !slices.ContainsFunc(s.Run.Options.Hidden, func(h string) bool { return within(name, h) }) {
+			return nil, errors.Join(&run.Error{Reason: run.Place, Path: name, Why: "the run was begun when less was closed", Do: "drop it, and begin anew"}, s.Run.Close())
+		}
+	}
 	p := run.Program{Args: a.Args, Env: append(c.programs.environ(), a.Env...), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
 	if p.Stdout == nil {
 		p.Stdout, s.kept = &s.out, true
@@ -417,6 +422,9 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 		p.Stdout = marks
 	}
 	if s.process, err = s.Run.Start(ctx, p); err != nil {
+		if a.Resume != "" {
+			return nil, errors.Join(err, s.Run.Close())
+		}
 		return nil, errors.Join(err, s.Run.Drop())
 	}
 	shells := &c.shells
