@@ -33,7 +33,7 @@ Code); --session gives it a name. Undo, redo, turn and since are about its chang
 other sessions can be listed, and restored by id. A client may name the session of a call, and the
 user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
 "moltis-fs/turn", both strings. Any other key of ours there is refused.`,
-		options: options("approve dialect tool-prefix read-only allow-weaker"+onSuite,
+		options: options("approve dialect tool-prefix read-only"+onSuite,
 			opt("structured", "WHEN", "which clients get structuredContent (default: auto)",
 				"auto", "always", "never"),
 		),
