@@ -230,7 +230,9 @@ func TestListing(t *testing.T) {
 			}
 		}
 		var want []string
-		for _, d := range tools.Definitions() {
+		listed, err := tools.DefinitionsUnder(config.Default().Tools)
+		must(t, err)
+		for _, d := range listed {
 			want = append(want, d.Name)
 		}
 		if !slices.Equal(names, want) {
