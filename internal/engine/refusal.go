@@ -565,6 +565,7 @@ var (
 	NoSuchName    = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
 	UnknownMark   = newWhy("unknown_mark")
 	OnOtherVolume = newWhy("on_other_volume")
+	LayeredDir    = newWhy("layered_directory")
 	RenamedLive   = newWhy("renamed_live")
 	NotDone       = newWhy("not_done") // error
 

@@ -74,27 +74,19 @@ func (c *Call) ApplyRun(ctx context.Context, a RunArgs) (*Ran, error) {
 	if a.Output != "" {
 		c.Trace.Asked.Window += ", output sha256 " + a.Output
 	}
-	for apart := false; ; apart = true {
-		var r *running
-		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
-			if r != nil {
-				r.close()
-			}
-			r = &running{c: c, d: d, a: a, root: c.fs.Canonical(a.Upper.Root), apart: apart}
-			return r.plan(ctx)
-		})
-		if r != nil {
-			r.close()
-		}
-		if err == nil {
-			r.out.Done = done
-			r.tell()
-			return &r.out, nil
-		}
-		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
-			return nil, err
-		}
+	r := &running{}
+	defer func() { r.close() }()
+	done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
+		r.close()
+		r = &running{c: c, d: d, a: a, root: c.fs.Canonical(a.Upper.Root)}
+		return r.plan(ctx)
+	})
+	if err != nil {
+		return nil, err
 	}
+	r.out.Done = done
+	r.tell()
+	return &r.out, nil
 }
 
 // running is one run on its way into a plan.
@@ -103,7 +95,7 @@ type running struct {
 	d       *Planner
 	a       RunArgs
 	root    string
-	apart   bool // a directory can't be renamed at all
+	layered bool // it is on an overlay itself, which renames no directory of its lower layer
 	derived *run.Derived
 	lower   *lower
 	p       Plan
@@ -137,6 +129,14 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 	if r.derived, err = run.Derive(r.a.Upper, r.lower); err != nil {
 		return nil, err
 	}
+	top, err := r.lower.fs.EntryLink(r.root)
+	if err == nil {
+		r.layered, err = top.Layered()
+		top.Close() //nolint:errcheck // nothing was written through it
+	}
+	if err != nil {
+		return nil, err
+	}
 	r.p = Plan{Summary: "apply what was changed by " + shortened(r.a.Command, 200), Checkpoint: true, DryRun: r.a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindRun}}
 	all := r.derived.Changes
 	var names []string
@@ -145,7 +145,7 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 		if base := path.Base(all[i].Path); base == ".gitignore" || base == ".ignore" {
 			r.ruled[all[i].Path] = &all[i]
 		}
-		if c := &all[i]; c.Why == "" && !c.After.IsDir() {
+		if c := &all[i]; c.Why == "" && c.Before.Exists && !c.After.IsDir() { // what is new is counted with the plan
 			names = append(names, r.name(c.Path))
 		}
 	}
@@ -290,7 +290,9 @@ func (r *running) away(ctx context.Context, c *run.Change, name string) error {
 	switch {
 	case !c.Before.IsDir() && !c.Before.IsFile() && !c.Before.Is(fs.ModeSymlink):
 		return &blockedError{SpecialFile}
-	case r.apart && c.Before.IsDir():
+	case r.layered && c.Before.IsDir() && c.After.Exists:
+		return &blockedError{LayeredDir}
+	case r.layered && c.Before.IsDir():
 		p, err := r.d.deleteApart(ctx, name, DeleteOptions{Recursive: true})
 		if err == nil {
 			r.p.Steps = append(r.p.Steps, p.Steps...)

@@ -376,7 +376,7 @@ func TestRunMeetsOthers(t *testing.T) {
 			c.Approver = approver
 			_, err := c.ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "make"})
 			if row.conflict != "" {
-				if !engine.RunLeaves.In(err) || engine.Reason(err).Path != r.ws+row.conflict || approver.asked != nil {
+				if !engine.RunStale.In(err) || engine.Reason(err).Path != r.ws+row.conflict || approver.asked != nil {
 					t.Fatalf("%v, asked %v", err, approver.asked)
 				}
 				same(t, "after", pictured(t, r.ws), before)
@@ -668,7 +668,7 @@ func TestRunFails(t *testing.T) {
 			must(t, r.e.Recover(ctx))
 			same(t, fmt.Sprint("failed at ", at), pictured(t, r.ws), before)
 			same(t, fmt.Sprint("the upper layer at ", at), pictured(t, u.Dir), layer)
-			if again := apply(r, u); engine.RunLeaves.In(again) && !engine.RunLeaves.In(err) { // names that were ours for a moment count as changed by others
+			if again := apply(r, u); engine.RunStale.In(again) || engine.NobodyToAsk.In(again) { // names that were ours for a moment may have been changed by others
 				continue
 			} else if again != nil {
 				t.Errorf("failed at %d: %v; and then: %v", at, err, again)
@@ -679,4 +679,46 @@ func TestRunFails(t *testing.T) {
 	if failed == 0 {
 		t.Error("nothing ever failed")
 	}
+}
+
+// The workspace may be an overlay itself, as in a container: a directory of its lower layer can't be renamed, and goes name by name.
+func TestRunOverLayers(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	r := newRan(t, nil)
+	image := t.TempDir()
+	for _, name := range []string{"a", "t/u/f", "t/g", "was/f", "h", "gone"} {
+		put(t, image+"/lower/"+name, name+"\n", 0o644)
+	}
+	must(t, os.Mkdir(image+"/upper", 0o755))
+	must(t, os.Mkdir(image+"/work", 0o755))
+	if err := unix.Mount("overlay", r.ws, "overlay", 0, "lowerdir="+image+"/lower,upperdir="+image+"/upper,workdir="+image+"/work"); err != nil {
+		t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
+	}
+	t.Cleanup(func() { unix.Unmount(r.ws, unix.MNT_DETACH) }) //nolint:errcheck // the namespace goes
+	before := pictured(t, r.ws)
+	program := func(dir string) {
+		put(t, dir+"/a", "changed\n", 0o600)
+		must(t, os.RemoveAll(dir+"/t"))
+		put(t, dir+"/n/x", "new\n", 0o644)
+		must(t, os.Remove(dir+"/gone"))
+		must(t, os.Chmod(dir, 0o700))
+	}
+	u := r.layer(t, "", program)
+	_, err := r.call().ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "make"})
+	if err != nil {
+		t.Fatalf("%v: %+v", err, engine.Reason(err).Facts)
+	}
+	same(t, "after", pictured(t, r.ws), r.saw)
+	u = r.layer(t, "", func(dir string) {
+		must(t, os.RemoveAll(dir+"/was"))
+		put(t, dir+"/was", "a file now\n", 0o644)
+	})
+	if _, err := r.call().ApplyRun(ctx, engine.RunArgs{Upper: u, Command: "turn"}); !engine.RunLeaves.In(err) {
+		t.Error("a directory of a lower layer gave way to a file: ", err)
+	}
+	_, err = r.call().Undo(ctx, engine.RestoreOptions{})
+	must(t, err)
+	same(t, "undone", pictured(t, r.ws), before)
 }

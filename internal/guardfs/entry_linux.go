@@ -385,6 +385,19 @@ func (p *Entry) CopyUp() (Info, error) {
 	return p.object.Info, nil
 }
 
+// Layered says that what stands at p is on an overlay file system, where a directory of the lower layer can't be renamed.
+func (p *Entry) Layered() (is bool, err error) {
+	err = p.occupied("open", func(_, fd int, _ status) error {
+		if fd < 0 {
+			return nil
+		}
+		magic, err := p.fs.kernel.magic(fd)
+		is = magic == overlayMagic
+		return err
+	})
+	return is, err
+}
+
 // maxNested is how deep RemoveTree goes down with a descriptor for each level; a deeper directory is brought up into the tree's
 // own directory, which is read again until nothing is in it.
 const maxNested = 100

@@ -154,6 +154,9 @@ func (p *Entry) Expected(m Metadata) Metadata {
 	return m
 }
 
+// Layered is not known here.
+func (p *Entry) Layered() (bool, error) { return false, nil }
+
 // SetAttributes is not possible here.
 func (p *Entry) SetAttributes(Identity, Metadata) ([]string, error) {
 	return nil, p.failed("set attributes of", errors.ErrUnsupported)

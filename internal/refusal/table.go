@@ -472,6 +472,7 @@ var whys = map[string]string{
 	engine.NoSuchName.Name:      "its path is not UTF-8, or is longer than 4,095 bytes",
 	engine.UnknownMark.Name:     "the layer of the run has a mark on it that no run makes",
 	engine.OnOtherVolume.Name:   "another file system is mounted there",
+	engine.LayeredDir.Name:      "it is a directory on an overlay file system, which can't give way to a file in one change",
 	engine.RenamedLive.Name:     "it comes with a directory that was renamed, which waits for the end of the program",
 	engine.NotDone.Name:         "%v",
 	engine.LinkNow.Name:         "a link leads elsewhere now",
