@@ -309,7 +309,7 @@ var rows = map[engine.Cause]Row{
 		Hint: "{trash?}Something is there now; move it away first, or leave the entry in the trash. | {stays?}Neither merge nor force removes what is in the way: choose {on_conflict} skip, which leaves those paths alone, or move it away first. | " +
 			"{merging?}Merging does not work here: choose {on_conflict} skip, which leaves those paths alone, or force, which overwrites (undoable). | " +
 			"{restore?}Choose {on_conflict}: merge keeps both, force overwrites (undoable), skip leaves those paths alone.{editor} | Use another name, or move away what is there."},
-	engine.RunLeaves: {Type: "AccessDenied", Errno: syscall.EACCES,
+	engine.RunLeaves: {Type: "PermissionDenied", Errno: syscall.EACCES,
 		Says:   "{one?}the program changed {one}, which can't be changed here" + unchanged + " | the program changed {count} paths that can't be changed here" + unchanged,
 		Hint:   "Send it again with partial: true to make the other changes, or have it leave those paths alone.",
 		Person: "Take --partial, which leaves those paths as they are and makes the other changes."},
