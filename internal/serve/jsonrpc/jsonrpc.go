@@ -223,9 +223,10 @@ func (s *Server) endLapsed() {
 	holds := map[string]bool{}
 	for v := range s.running {
 		ok, known := holds[v.caller.secret]
-		if v.caller.still != nil {
+		switch {
+		case v.caller.still != nil:
 			ok = v.caller.still()
-		} else if !known {
+		case !known:
 			ok = s.holds(v.caller)
 			holds[v.caller.secret] = ok
 		}
