@@ -79,7 +79,7 @@ func configHolds(t *testing.T, name, block string) {
 	home := realDir(t)
 	must(t, os.MkdirAll(filepath.Join(home, "project"), 0o700))
 	must(t, os.WriteFile(filepath.Join(home, "fs.rego"), []byte("package mcp.filesystem\n"), 0o600))
-	block = strings.NewReplacer("/home/you", home, "/etc/moltis/fs.rego", home+"/fs.rego", "/etc/moltis-fs/no-secrets", "/bin/true").Replace(block)
+	block = strings.NewReplacer("/home/you", home, "/etc/moltis/fs.rego", home+"/fs.rego", "/etc/moltis-fs/no-secrets", "/bin/true", "/usr/local/bin/tell-me", "/bin/true").Replace(block)
 	file := filepath.Join(home, "c.toml")
 	must(t, os.WriteFile(file, []byte(block), 0o600))
 	if out, err := exec.Command(binary(t), "config", "check", file).CombinedOutput(); err != nil {
