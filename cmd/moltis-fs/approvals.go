@@ -224,7 +224,7 @@ func approvalsError(in *invocation, err error) error {
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
 // A call that an agent may have written takes --approve yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
-	switch ofCall := slices.Contains([]string{"call", "js run"}, in.command.path); {
+	switch ofCall := slices.Contains([]string{"call", "js run", "run"}, in.command.path); {
 	case in.given("yes") && ofCall:
 		return approval.Yes("--yes")
 	case in.given("yes"):

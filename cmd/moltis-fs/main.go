@@ -633,6 +633,16 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 				return sessionsOf(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 			})
+		case c.name == "run" && o.value == "ID":
+			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
+				if dir, err := in.hostData(); err == nil {
+					kept, _ := keptRuns(dir) // none are named
+					for _, r := range kept {
+						ids = append(ids, r.ID+"\t"+r.Command)
+					}
+				}
+				return ids, cobra.ShellCompDirectiveNoFileComp
+			})
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
