@@ -95,6 +95,7 @@ soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
 	go test ./internal/sandbox -count=1 -timeout 1h -run '^(TestWorkerKilled|TestFaultInWorker)' -frames 1
 	go test ./internal/run -count=1 -timeout 1h -run '^TestDeaths$$' -deaths 1000
+	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^TestRunPrograms$$' -programs
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
 	go test ./tools -count=1 -timeout 1h -run '^TestTypingAtAnyMoment$$' -editors 5000

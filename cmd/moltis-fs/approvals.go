@@ -448,7 +448,7 @@ func approvalsError(in *invocation, id string, err error) error {
 // A call that an agent may have written takes --approve yes-exec for what runs code.
 // A method asks as the server does; its yes is the operator's.
 func (in *invocation) approver(instead ...string) (tools.Approver, error) {
-	switch ofCall := slices.Contains([]string{"call", "js run"}, in.command.path); {
+	switch ofCall := slices.Contains([]string{"call", "js run", "run"}, in.command.path); {
 	case in.given("yes") && ofCall:
 		return approval.Yes("--yes"), nil
 	case in.given("yes") && in.remote != nil:

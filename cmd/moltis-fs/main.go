@@ -636,6 +636,16 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 				return sessionsOf(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 			})
+		case c.name == "run" && o.value == "ID":
+			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
+				if dir, err := in.hostData(); err == nil {
+					kept, _ := keptRuns(dir) // none are named
+					for _, r := range kept {
+						ids = append(ids, r.ID+"\t"+r.Command)
+					}
+				}
+				return ids, cobra.ShellCompDirectiveNoFileComp
+			})
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
@@ -791,7 +801,7 @@ func commonHelp() string {
 // rootHelp is the help of the program, for a screen of 24 lines of 80 characters.
 func rootHelp(short string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\nUsage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, short, program)
+	fmt.Fprintf(&b, "%s COMMAND [OPTIONS] [ARGUMENTS]: %s\n\n", program, short)
 	for _, part := range [][]*command{daily(), entries()} {
 		for _, c := range part {
 			fmt.Fprintf(&b, "  %-8s  %s\n", c.name, c.short)

@@ -28,7 +28,7 @@ const markVariable = "MOLTIS_RUN"
 
 func runCommand() *command {
 	return &command{
-		name: "run", serves: true, run: runProgram, args: "-- COMMAND [ARGUMENT…]", max: 1 << 20,
+		name: "run", serves: true, run: runProgram, args: "[OPTIONS] -- COMMAND [ARGUMENT…]", max: 1 << 20,
 		short: "run a program, and have what it changes as one change (Linux)",
 		long: `The program sees the machine read-only, without network, and without what the policy closes in the
 workspace. What it changes in the workspace is kept apart. When it has ended all of that is one

@@ -101,7 +101,7 @@ func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, e
 
 // closedBelow lists the names below root, relative to it, that the call may not see. A directory stands for all in it.
 func (c *Call) closedBelow(ctx context.Context, root string) (out []string, err error) {
-	all, err := c.free.Resolve(root, guardfs.Walk)
+	all, err := c.free.With(allNames{}).Resolve(root, guardfs.Walk)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +123,13 @@ func (c *Call) closedBelow(ctx context.Context, root string) (out []string, err 
 	defer s.Close() //nolint:errcheck // nothing was written through it
 	err = hiddenIn(ctx, a, s, "", &out)
 	return out, err
+}
+
+// allNames lets all be seen, our own names too.
+type allNames struct{ policy.AllowAll }
+
+func (allNames) Dir(string, ...string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{Entry: func(string, guardfs.Kind) bool { return true }}
 }
 
 // hiddenIn adds the names that the directory all lists and seen, the same one as the call sees it, does not show. in is its path from the root.
