@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/BurntSushi/toml"
 )
@@ -23,6 +25,7 @@ var notRun = map[string]string{
 	"CGO_ENABLED=0 go run":          "it builds the program",
 	"claude ":                       "a program of others; the interop tests drive it",
 	"moltis-fs approvals list":      "a question has to wait; testdata/scripts/approvals.txtar",
+	"moltis-fs console":             "a port of this machine; the tests of cmd/moltis-fs/browser",
 	"moltis-fs serve":               "a port of this machine; testdata/scripts/serve.txtar",
 	"moltis-fs run -- npm":          "packages of others; TestRunPrograms",
 	"moltis-fs status  ":            "a run has to be kept; testdata/scripts/run.txtar",
@@ -104,7 +107,10 @@ func blockRuns(t *testing.T, name, block string) {
 		must(t, os.WriteFile(filepath.Join(home, file), []byte(text), 0o700))
 	}
 	sh := func(script string) string {
-		cmd := exec.Command("sh", "-euc", script)
+		ctx, end := context.WithTimeout(t.Context(), time.Minute) // a block that does not end fails
+		defer end()
+		cmd := exec.CommandContext(ctx, "sh", "-euc", script)
+		cmd.WaitDelay = time.Second
 		cmd.Dir, cmd.Env = project, []string{"HOME=" + home, "PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH")}
 		withoutTerminal(cmd)
 		out, err := cmd.CombinedOutput()
