@@ -64,7 +64,10 @@ func TestPrograms(t *testing.T) {
 			var b bytes.Buffer
 			q, err := r.Start(t.Context(), Program{Args: c.args, Dir: c.dir, Stdin: strings.NewReader("in\n"), Stdout: &b, Stderr: &b, Env: os.Environ()})
 			must(t, err)
-			if _, err := r.Start(t.Context(), Program{Args: []string{"true"}}); !q.ended() && reasonOf(err) != InUse {
+			if second, err := r.Start(t.Context(), Program{Args: []string{"true"}}); err == nil { // the first has ended
+				_, err = second.Wait()
+				must(t, err)
+			} else if reasonOf(err) != InUse {
 				t.Errorf("a second program at once: %v", err)
 			}
 			got, err := q.Wait()
@@ -134,7 +137,7 @@ func TestLimits(t *testing.T) {
 			{"enough", "echo 12345; echo 12345 >&2", Limits{Time: time.Hour, Disk: 1 << 20, Processes: 20}, ""},
 			{"files", "i=0; while true; do i=$((i+1)); head -c 100000 /dev/zero >f$i; done", Limits{Disk: 5 << 20}, LimitDisk},
 			{"files in /tmp", "i=0; while true; do i=$((i+1)); head -c 100000 /dev/zero >/tmp/f$i; done", Limits{Disk: 5 << 20}, LimitDisk},
-			{"fork bomb", "b() { b | b & }; b; sleep 100", Limits{Processes: 30}, LimitProcesses},
+			{"fork bomb", "b() { sleep 0.02; b | b & }; b; sleep 100", Limits{Processes: 30}, LimitProcesses},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
