@@ -74,7 +74,8 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	approver, err := in.approveBy(cmp.Or(in.option("approve"), "queue"))
+	how := cmp.Or(in.option("approve"), "queue")
+	approver, err := in.approveBy(how)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	run := runName()
 	overMCP, err := mcp.NewHTTP(d, mcp.Options{Run: run, Version: readBuild().Version, Logger: logger,
-		Instructions: in.instructions(d.now.cfg, d.Definitions()), Changed: d.changed})
+		Instructions: in.instructions(d.now.cfg, d.Definitions()), Asking: asking(d.now.cfg, d.Definitions(), how), Changed: d.changed})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ const (
 	callerKey   = "caller"
 	sessionIdle = time.Hour        // a session that nobody uses for so long ends
 	maxSessions = 1024             // of one principal; of more, the one that was used longest ago ends
-	absence     = 30 * time.Second // without a request of its session a client is taken for gone
+	absence     = 30 * time.Second // while it waits at no request of its session a client is not yet taken for gone
 	takeTime    = time.Minute      // to take a part of an answer
 
 	sessionHeader = "Mcp-Session-Id"
@@ -377,18 +377,15 @@ func (s *sessions) bury(one *session) {
 	s.leave(one)
 }
 
-// attend notes that the client waits at a request. Its context ends when the client has not waited at any for a while.
+// attend notes that the client waits at a request, however long. The context ends when it has not waited at any for a while.
 func (one *session) attend() context.Context {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.open++
-	if one.away != nil {
-		one.away.Stop()
-		one.away = nil
-	}
-	if one.heard == nil || one.heard.Err() != nil {
+	if one.heard == nil || one.away != nil && !one.away.Stop() {
 		one.heard, one.deaf = context.WithCancel(one.alive)
 	}
+	one.away = nil
 	return one.heard
 }
 
