@@ -365,7 +365,7 @@ func (in *invocation) implyRoot() error {
 
 // wide refuses a root that nobody has named in full.
 func (in *invocation) wide(why string) error {
-	if !in.command.serves {
+	if in.command.name != "mcp" && in.command.name != "acp" { // a person has typed it
 		return misuse("name the directory of the work, as "+program+" "+in.command.path+" --root ~/project; --root / opens everything", "%s", why)
 	}
 	return misuse(`add the directory of the work, as "args": ["`+in.command.path+

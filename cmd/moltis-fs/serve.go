@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/dialect/capability"
@@ -68,6 +69,9 @@ everything but what runs code later, "yes-exec" that too; "never" refuses everyt
 func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if !in.given("listen") {
 		return misuse(seeHelp(in.command), "serve needs --listen ADDRESS")
+	}
+	if in.given("console") && !slices.ContainsFunc(in.all("listen"), func(a string) bool { return !strings.HasPrefix(a, "unix:") }) {
+		return misuse("add --listen 127.0.0.1:0", "a browser can't reach the page by a Unix socket")
 	}
 	if in.option("log-format") == "json" {
 		in.err = &jsonLines{w: in.err}
@@ -128,9 +132,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := in.tellConsole(ctx, page, listeners); err != nil {
-		return err
-	}
+	in.tellConsole(ctx, page, listeners)
 	in.tellOpen(d.now.cfg, in.openText(d.now.cfg), in.approves("queue"))
 	return server.Serve(ctx, listeners...)
 }
