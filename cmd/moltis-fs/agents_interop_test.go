@@ -213,9 +213,9 @@ base_url = %q
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 [mcp_servers.files]
-`, model+"/v1")+server.as("command = COMMAND\nargs = ARGS\n", "url = URL\nhttp_headers = {Authorization = BEARER}\n"))
+`, model+"/v1")+server.as("command = COMMAND\nargs = ARGS\n", "url = URL\nbearer_token_env_var = \"FILES_TOKEN\"\n"))
 	return []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "go"},
-		[]string{"CODEX_HOME=" + home, "SCRIPTED_KEY=none"}
+		[]string{"CODEX_HOME=" + home, "SCRIPTED_KEY=none", "FILES_TOKEN=" + server.token}
 }
 
 func setupGemini(t *testing.T, home, root, model string, server mcpEntry) (args, env []string) {
