@@ -34,6 +34,7 @@ type HTTP struct {
 	stopping                context.Context // ends before the server: streams that wait for news end
 	stop                    context.CancelFunc
 	takes, away             time.Duration // takeTime and absence
+	requests                sync.WaitGroup
 }
 
 // ErrNoRight is the cause with which the context of a request ends when its caller may make no more calls.
@@ -45,6 +46,7 @@ const (
 	maxSessions = 1024             // of one principal; of more, the one that was used longest ago ends
 	absence     = 30 * time.Second // while it waits at no request of its session a client is not yet taken for gone
 	takeTime    = time.Minute      // to take a part of an answer
+	farewell    = 2 * time.Second  // to take the last answers of a server that ends
 
 	sessionHeader = "Mcp-Session-Id"
 	codeSession   = -32001 // as other servers have it
@@ -83,6 +85,8 @@ type callerContext struct{}
 
 // Serve answers the request r with this body, of the caller by.
 func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Caller) {
+	h.requests.Add(1)
+	defer h.requests.Done()
 	m, bad := posted{}, error(nil)
 	if r.Method == http.MethodPost {
 		m, bad = look(body)
@@ -236,13 +240,22 @@ func (h *HTTP) Stop() {
 	}
 }
 
-// Close ends the calls under way, unchanged or complete, and all sessions.
+// Close ends the calls under way, unchanged or complete, and has them answered; then all sessions. No more requests come by then.
 func (h *HTTP) Close() {
 	if h == nil {
 		return
 	}
 	h.end()
 	h.held.group.Wait()
+	answered := make(chan struct{})
+	go func() {
+		h.requests.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-time.After(farewell):
+	}
 	h.sessions.endThose(func(*session) bool { return true })
 }
 

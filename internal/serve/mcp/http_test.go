@@ -536,6 +536,34 @@ func TestHTTPStop(t *testing.T) {
 	}
 }
 
+// Calls that do not end in time are ended, and their clients get the answer, in both eras.
+func TestHTTPClose(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	ci := s.token(tokens.Token{Principal: "ci"})
+	modernHeader, modernBody := modern("slow", `{}`)
+	answers := make(chan string)
+	for _, c := range []struct {
+		header http.Header
+		body   string
+	}{{s.initialize(ci, `{}`), callOf("1", "slow")}, {modernHeader, modernBody}} {
+		go func() {
+			_, got := s.post(ci, c.header, c.body)
+			answers <- got
+		}()
+		<-s.begun
+	}
+	go s.http.Close()
+	for range 2 {
+		<-s.begun // one has ended
+	}
+	for range 2 {
+		if got := <-answers; !strings.Contains(got, "ended") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // Clients of the SDK call and are asked, in both eras; whose token does not let them be asked, the host is asked for.
 func TestHTTPElicitation(t *testing.T) {
 	t.Parallel()
