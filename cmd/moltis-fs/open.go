@@ -73,7 +73,9 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	case err != nil:
 	case in.given("tool-prefix"):
 		cfg.Tools.FS.ToolPrefix = in.option("tool-prefix")
-		err = cfg.Check()
+		if err = cfg.Check(); err != nil { // the rest was right
+			err = misuse(seeHelp(in.command), "--tool-prefix: %s", strings.TrimPrefix(err.Error(), "tools.fs.tool_prefix: "))
+		}
 	case in.command.name == "call":
 		cfg.Tools.FS.ToolPrefix = "" // a person has no other tools
 	}
