@@ -67,6 +67,10 @@ func (c Config) problems() []*finding {
 				add(f.key, "needs audience, which is not set: a token for another server would be taken", `add audience = "https://…/mcp"`).
 					dependsOn = "tools.fs.http.audience"
 			}
+		case "tools.fs.http.audience":
+			if fs.HTTP.Audience != "" && fs.HTTP.Issuer == "" {
+				add(f.key, "needs issuer, which is not set: nobody's tokens would be taken", `add issuer = "https://…"`).dependsOn = "tools.fs.http.issuer"
+			}
 		case "tools.fs.http.claim":
 			if fs.HTTP.Claim == "" {
 				add(f.key, "must not be empty", `write "sub", or another claim of the tokens`)

@@ -535,7 +535,7 @@ func TestIssuerKeys(t *testing.T) {
 	for text, says := range map[string]string{
 		"issuer = 'https://a.example'\naudience = 'https://b.example/mcp'":                      "",
 		"issuer = 'http://127.0.0.1:7/x'\naudience = 'http://localhost:7780/mcp'":               "",
-		"audience = 'https://b.example/mcp'":                                                    "",
+		"audience = 'https://b.example/mcp'":                                                    "needs issuer",
 		"issuer = 'https://a.example'":                                                          "needs audience",
 		"issuer = 'http://a.example'\naudience = 'https://b.example/mcp'":                       "not https",
 		"issuer = 'http://127.0.0.1.evil.example'\naudience = 'https://b.example/mcp'":          "not https",

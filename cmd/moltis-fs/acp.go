@@ -234,7 +234,8 @@ func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, e
 		Version: readBuild().Version,
 		Instructions: in.instructions(cfg, d.Definitions()) +
 			" Text that is not saved in the user's editor is read and changed there; a search of a " +
-			"directory is of what is saved."}}
+			"directory is of what is saved.",
+		Asking: asking(cfg, d.Definitions(), in.option("approve"))}}
 	for i := range relaySockets {
 		l.Listener, err = serve.Listen(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
 		if err == nil {

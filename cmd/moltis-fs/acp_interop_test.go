@@ -85,7 +85,7 @@ func (r *acpRun) undo() string {
 var acpAgents = []acpAgent{
 	{name: "gemini-cli", command: []string{".bin/gemini", "--acp", "--yolo", "-m", "gemini-2.5-flash"},
 		setup: func(t *testing.T, home, model string) []string {
-			_, env := setupGemini(t, home, "", model, []string{"true"})
+			_, env := setupGemini(t, home, "", model, mcpEntry{command: []string{"true"}})
 			laid(t, filepath.Join(home, ".gemini", "settings.json"), `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},`+
 				`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
 			return env

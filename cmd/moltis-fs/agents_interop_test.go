@@ -23,22 +23,39 @@ var agentsDir = flag.String("agents", "", "where npm has installed the agents: m
 type agent struct {
 	name, command string // below node_modules/.bin
 	// setup writes what configures it, and gives its arguments and environment.
-	setup func(t *testing.T, home, root, model string, server []string) (args, env []string)
+	setup func(t *testing.T, home, root, model string, server mcpEntry) (args, env []string)
 	// asks: it can put a form before a user, whom nobody plays here.
 	refused string   // what the model is told of an Edit under the default --approve
 	noImage string   // what its model gets in place of an image; "": it gets the image
 	more    []string // options that its entry has
 }
 
+// An mcpEntry is our server as it stands in a client's configuration: a command to start, or an address with a token.
+type mcpEntry struct {
+	command    []string
+	url, token string
+}
+
+// as writes it in a client's form of the two.
+func (e mcpEntry) as(stdio, http string) string {
+	if e.url != "" {
+		return strings.NewReplacer("URL", fmt.Sprintf("%q", e.url), "BEARER", fmt.Sprintf("%q", "Bearer "+e.token)).Replace(http)
+	}
+	return strings.NewReplacer("COMMAND", fmt.Sprintf("%q", e.command[0]), "ARGS", quoted(e.command[1:]), "ALL", quoted(e.command)).Replace(stdio)
+}
+
+// cannot: the client has no way to put a question before its user.
+const cannot = "--approve queue, terminal or yes"
+
 var agents = []agent{
 	{name: "claude-code", command: "claude", refused: "--approve yes", setup: setupClaude},
 	{name: "codex", command: "codex", setup: setupCodex}, // with its bypass it accepts, unseen
-	{name: "gemini-cli", command: "gemini", refused: "--approve queue, terminal or yes", setup: setupGemini},
-	{name: "opencode", command: "opencode", refused: "--approve queue, terminal or yes", setup: setupOpencode},
-	{name: "qwen-code", command: "qwen", refused: "--approve queue, terminal or yes", noImage: "image", setup: setupQwen},
+	{name: "gemini-cli", command: "gemini", refused: cannot, setup: setupGemini},
+	{name: "opencode", command: "opencode", refused: cannot, setup: setupOpencode},
+	{name: "qwen-code", command: "qwen", refused: cannot, noImage: "image", setup: setupQwen},
 	{name: "copilot-cli", command: "copilot", refused: "--approve yes", noImage: "is not sent", setup: setupCopilot},
-	{name: "cline", command: "cline", refused: "--approve queue, terminal or yes", noImage: "is not sent", setup: setupCline},
-	{name: "continue", command: "cn", refused: "--approve queue, terminal or yes", noImage: "is not sent", setup: setupContinue, more: []string{"--tool-prefix", "files_"}},
+	{name: "cline", command: "cline", refused: cannot, noImage: "is not sent", setup: setupCline},
+	{name: "continue", command: "cn", refused: cannot, noImage: "is not sent", setup: setupContinue, more: []string{"--tool-prefix", "files_"}},
 }
 
 // TestAgents has agents that are not ours use the tools, each driven by a scripted model.
@@ -54,12 +71,16 @@ func TestAgents(t *testing.T) {
 			if _, err := os.Stat(command); err != nil {
 				skipped(t, a.name, "not installed: "+err.Error())
 			}
-			a.drive(t, command)
+			a.drive(t, command, false)
+			over := a
+			over.name += ", HTTP"
+			over.refused = strings.Replace(a.refused, cannot, "such as queue", 1)
+			over.drive(t, command, true)
 		})
 	}
 }
 
-func (a agent) drive(t *testing.T, command string) {
+func (a agent) drive(t *testing.T, command string, http bool) {
 	dir := realDir(t)
 	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
 	for _, d := range []string{root, home} {
@@ -91,7 +112,13 @@ func (a agent) drive(t *testing.T, command string) {
 		scriptedCall{"Read", map[string]any{"file_path": "/etc/hostname"}},
 		scriptedCall{"Edit", map[string]any{"file_path": small, "old_string": "one", "new_string": "three"}},
 	)
-	server := append([]string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}, a.more...)
+	data := filepath.Join(dir, "data")
+	server := mcpEntry{command: append([]string{binary(t), "mcp", "--root", root, "--data-dir", data}, a.more...)}
+	if http {
+		server.token = newToken(t, data, "--principal", "ci", "--elicit")
+		url, _, _ := strings.Cut(startServer(t, server.token, append([]string{"--root", root, "--data-dir", data, "--approve", "never"}, a.more...)...).url, "/rpc")
+		server.url = url + "/mcp"
+	}
 	args, env := a.setup(t, home, root, m.url, server)
 	out, err := ran(t, command, root, home, args, env)
 	m.mu.Lock()
@@ -168,16 +195,16 @@ func quoted(args []string) string {
 	return "[" + strings.Join(q, ", ") + "]"
 }
 
-func setupClaude(t *testing.T, home, _, model string, server []string) (args, env []string) {
-	cfg := laid(t, filepath.Join(home, "mcp.json"), fmt.Sprintf(
-		`{"mcpServers":{"files":{"type":"stdio","command":%q,"args":%s}}}`, server[0], quoted(server[1:])))
+func setupClaude(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
+	cfg := laid(t, filepath.Join(home, "mcp.json"), `{"mcpServers":{"files":`+server.as(
+		`{"type":"stdio","command":COMMAND,"args":ARGS}`, `{"type":"http","url":URL,"headers":{"Authorization":BEARER}}`)+`}}`)
 	return []string{"-p", "go", "--mcp-config", cfg, "--strict-mcp-config", "--allowedTools", "mcp__files",
 			"--disallowedTools", "Read,Write,Edit,NotebookEdit,Glob,Grep"},
 		[]string{"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=none", "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 }
 
-func setupCodex(t *testing.T, home, _, model string, server []string) (args, env []string) {
+func setupCodex(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
 	laid(t, filepath.Join(home, "config.toml"), fmt.Sprintf(`model = "gpt-5"
 model_provider = "scripted"
 [model_providers.scripted]
@@ -186,64 +213,60 @@ base_url = %q
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 [mcp_servers.files]
-command = %q
-args = %s
-`, model+"/v1", server[0], quoted(server[1:])))
+`, model+"/v1")+server.as("command = COMMAND\nargs = ARGS\n", "url = URL\nbearer_token_env_var = \"FILES_TOKEN\"\n"))
 	return []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "go"},
-		[]string{"CODEX_HOME=" + home, "SCRIPTED_KEY=none"}
+		[]string{"CODEX_HOME=" + home, "SCRIPTED_KEY=none", "FILES_TOKEN=" + server.token}
 }
 
-func setupGemini(t *testing.T, home, root, model string, server []string) (args, env []string) {
-	laid(t, filepath.Join(home, ".gemini", "settings.json"), fmt.Sprintf(
-		`{"mcpServers":{"files":{"command":%q,"args":%s}},"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},`+
-			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`,
-		server[0], quoted(server[1:])))
+func setupGemini(t *testing.T, home, root, model string, server mcpEntry) (args, env []string) {
+	laid(t, filepath.Join(home, ".gemini", "settings.json"), `{"mcpServers":{"files":`+server.as(
+		`{"command":COMMAND,"args":ARGS}`, `{"httpUrl":URL,"headers":{"Authorization":BEARER}}`)+`},"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},`+
+		`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
 	return []string{"-p", "go", "--yolo", "-m", "gemini-2.5-flash"}, []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + model,
 		"GEMINI_CLI_TRUST_WORKSPACE=true"}
 }
 
-func setupOpencode(t *testing.T, home, root, model string, server []string) (args, env []string) {
+func setupOpencode(t *testing.T, home, root, model string, server mcpEntry) (args, env []string) {
 	laid(t, filepath.Join(home, "opencode", "opencode.json"), fmt.Sprintf(
-		`{"mcp":{"files":{"type":"local","command":%s,"enabled":true}},"autoupdate":false,"share":"disabled",`+
+		`{"mcp":{"files":%s},"autoupdate":false,"share":"disabled",`+
 			`"provider":{"anthropic":{"options":{"baseURL":%q,"apiKey":"none"}}},"model":"anthropic/claude-sonnet-4-5","small_model":"anthropic/claude-sonnet-4-5"}`,
-		quoted(server), model+"/v1"))
+		server.as(`{"type":"local","command":ALL,"enabled":true}`, `{"type":"remote","url":URL,"headers":{"Authorization":BEARER},"enabled":true}`), model+"/v1"))
 	return []string{"run", "go"}, []string{"ANTHROPIC_API_KEY=none", "OPENCODE_DISABLE_MODELS_FETCH=1"}
 }
 
-func setupQwen(t *testing.T, home, _, model string, server []string) (args, env []string) {
-	laid(t, filepath.Join(home, ".qwen", "settings.json"), fmt.Sprintf(
-		`{"mcpServers":{"files":{"command":%q,"args":%s,"alwaysLoadTools":true}},"security":{"auth":{"selectedType":"openai"},"folderTrust":{"enabled":false}},`+
-			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`,
-		server[0], quoted(server[1:])))
+func setupQwen(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
+	laid(t, filepath.Join(home, ".qwen", "settings.json"), `{"mcpServers":{"files":`+server.as(
+		`{"command":COMMAND,"args":ARGS,"alwaysLoadTools":true}`, `{"httpUrl":URL,"headers":{"Authorization":BEARER},"alwaysLoadTools":true}`)+`},"security":{"auth":{"selectedType":"openai"},"folderTrust":{"enabled":false}},`+
+		`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
 	return []string{"-p", "go", "--yolo"}, []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + model + "/v1", "OPENAI_MODEL=scripted"}
 }
 
-func setupCopilot(t *testing.T, home, _, model string, server []string) (args, env []string) {
-	cfg := laid(t, filepath.Join(home, "mcp.json"), fmt.Sprintf(
-		`{"mcpServers":{"files":{"type":"local","command":%q,"args":%s,"tools":["*"]}}}`, server[0], quoted(server[1:])))
+func setupCopilot(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
+	cfg := laid(t, filepath.Join(home, "mcp.json"), `{"mcpServers":{"files":`+server.as(
+		`{"type":"local","command":COMMAND,"args":ARGS,"tools":["*"]}`, `{"type":"http","url":URL,"headers":{"Authorization":BEARER},"tools":["*"]}`)+`}}`)
 	return []string{"-p", "go", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update", "--additional-mcp-config", "@" + cfg},
 		[]string{"COPILOT_PROVIDER_BASE_URL=" + model + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=scripted", "COPILOT_OFFLINE=true",
 			"COPILOT_AUTO_UPDATE=false"}
 }
 
-func setupCline(t *testing.T, home, _, model string, server []string) (args, env []string) {
-	laid(t, filepath.Join(home, ".cline", "data", "settings", "cline_mcp_settings.json"), fmt.Sprintf(
-		`{"mcpServers":{"files":{"command":%q,"args":%s}}}`, server[0], quoted(server[1:])))
+func setupCline(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
+	laid(t, filepath.Join(home, ".cline", "data", "settings", "cline_mcp_settings.json"), `{"mcpServers":{"files":`+server.as(
+		`{"command":COMMAND,"args":ARGS}`, `{"type":"streamableHttp","url":URL,"headers":{"Authorization":BEARER}}`)+`}}`)
 	laid(t, filepath.Join(home, ".cline", "data", "settings", "providers.json"), fmt.Sprintf(
 		`{"version":1,"lastUsedProvider":"openai-compatible","providers":{"openai-compatible":{"settings":{"provider":"openai-compatible","apiKey":"none","model":"scripted",`+
 			`"baseUrl":%q},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}}`, model+"/v1"))
 	return []string{"-P", "openai-compatible", "-m", "scripted", "go on"}, []string{"CLINE_TELEMETRY_DISABLED=1"}
 }
 
-func setupContinue(t *testing.T, home, _, model string, server []string) (args, env []string) {
+func setupContinue(t *testing.T, home, _, model string, server mcpEntry) (args, env []string) {
 	cfg := laid(t, filepath.Join(home, "config.yaml"), fmt.Sprintf(`name: scripted
 version: 1.0.0
 schema: v1
 models:
   - {name: scripted, provider: openai, model: scripted, apiKey: none, apiBase: %q, capabilities: [tool_use]}
 mcpServers:
-  - {name: files, command: %q, args: %s}
-`, model+"/v1/", server[0], quoted(server[1:])))
+  - `, model+"/v1/")+server.as("{name: files, command: COMMAND, args: ARGS}\n",
+		"{name: files, type: streamable-http, url: URL, requestOptions: {headers: {Authorization: BEARER}}}\n"))
 	return []string{"-p", "go", "--auto", "--config", cfg}, []string{"CONTINUE_TELEMETRY_ENABLED=0", "CONTINUE_CLI_ENABLE_TELEMETRY=0"}
 }
 
@@ -288,7 +311,7 @@ func TestTokens(t *testing.T) {
 		script = append(script, scriptedCall{"own " + a.tool, a.args}, scriptedCall{a.tool, a.args})
 	}
 	m := newScriptedModel(t, script...)
-	args, env := setupClaude(t, home, root, m.url, []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")})
+	args, env := setupClaude(t, home, root, m.url, mcpEntry{command: []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}})
 	args = append(args[:slices.Index(args, "--allowedTools")], "--allowedTools", "mcp__files,Read,Grep,Glob")
 	out, err := ran(t, command, root, home, args, env)
 	m.mu.Lock()
@@ -322,7 +345,7 @@ func TestToolSearch(t *testing.T) {
 		{deferring, "edit a file", "Edit"}, {deferring, "jupyter notebook", "NotebookEdit"},
 	} {
 		m := newScriptedModel(t, scriptedCall{"own ToolSearch", map[string]any{"query": l.query, "max_results": 2}})
-		args, env := setupClaude(t, home, root, m.url, l.server)
+		args, env := setupClaude(t, home, root, m.url, mcpEntry{command: l.server})
 		out, err := ran(t, command, root, home, args, env)
 		m.mu.Lock()
 		if len(m.given) != 1 {

@@ -139,7 +139,7 @@ func runInit(_ context.Context, in *invocation) error {
 	var all []setUp
 	for _, c := range clients() {
 		chosen := slices.Contains(in.all("write"), c.name)
-		if !chosen && !c.installed(home) {
+		if !chosen && (in.given("write") || !c.installed(home)) {
 			continue
 		}
 		s := setUp{Client: c.name, File: c.path(root, home), Entry: c.text(self, root)}

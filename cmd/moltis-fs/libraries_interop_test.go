@@ -176,7 +176,7 @@ func (l library) drive(t *testing.T) {
 		Tools        []struct{ Name string }
 	}
 	said := next(&listed)
-	row(t, l.name, "the tools are listed", len(listed.Tools) == 10 && (l.http || strings.Contains(listed.Instructions, "put before the user")), said)
+	row(t, l.name, "the tools are listed", len(listed.Tools) == 10 && strings.Contains(listed.Instructions, "put before the user"), said)
 	for _, c := range libraryCalls {
 		args := strings.ReplaceAll(c.args, "$R", root)
 		fmt.Fprintf(in, `{"name":%q,"arguments":%s,"answer":%q}`+"\n", c.tool, args, c.answer)

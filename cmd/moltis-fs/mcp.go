@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,11 +70,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	}
 	in.tellOpen(s.now.cfg, in.openText(s.now.cfg), in.approves("elicitation"))
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
-	if o.Elicit && asksFirst(s.now.cfg, s.Definitions()) {
-		o.Asking = [2]string{" Each change is put before the user, with its diff.",
-			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
-				"operator starts the server with --approve yes or queue."}
-	}
+	o.Asking = asking(s.now.cfg, s.Definitions(), cmp.Or(in.option("approve"), "elicitation"))
 	o.Changed = s.changed
 	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {

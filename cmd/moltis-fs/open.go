@@ -73,7 +73,9 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	case err != nil:
 	case in.given("tool-prefix"):
 		cfg.Tools.FS.ToolPrefix = in.option("tool-prefix")
-		err = cfg.Check()
+		if err = cfg.Check(); err != nil { // the rest was right
+			err = misuse(seeHelp(in.command), "--tool-prefix: %s", strings.TrimPrefix(err.Error(), "tools.fs.tool_prefix: "))
+		}
 	case in.command.name == "call":
 		cfg.Tools.FS.ToolPrefix = "" // a person has no other tools
 	}
@@ -365,7 +367,7 @@ func (in *invocation) implyRoot() error {
 
 // wide refuses a root that nobody has named in full.
 func (in *invocation) wide(why string) error {
-	if !in.command.serves {
+	if in.command.name != "mcp" && in.command.name != "acp" { // a person has typed it
 		return misuse("name the directory of the work, as "+program+" "+in.command.path+" --root ~/project; --root / opens everything", "%s", why)
 	}
 	return misuse(`add the directory of the work, as "args": ["`+in.command.path+

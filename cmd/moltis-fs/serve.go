@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/dialect/capability"
@@ -69,12 +70,16 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if !in.given("listen") {
 		return misuse(seeHelp(in.command), "serve needs --listen ADDRESS")
 	}
+	if in.given("console") && !slices.ContainsFunc(in.all("listen"), func(a string) bool { return !strings.HasPrefix(a, "unix:") }) {
+		return misuse("add --listen 127.0.0.1:0", "a browser can't reach the page by a Unix socket")
+	}
 	if in.option("log-format") == "json" {
 		in.err = &jsonLines{w: in.err}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	approver, err := in.approveBy(cmp.Or(in.option("approve"), "queue"))
+	how := cmp.Or(in.option("approve"), "queue")
+	approver, err := in.approveBy(how)
 	if err != nil {
 		return err
 	}
@@ -104,7 +109,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	run := runName()
 	overMCP, err := mcp.NewHTTP(d, mcp.Options{Run: run, Version: readBuild().Version, Logger: logger,
-		Instructions: in.instructions(d.now.cfg, d.Definitions()), Changed: d.changed})
+		Instructions: in.instructions(d.now.cfg, d.Definitions()), Asking: asking(d.now.cfg, d.Definitions(), how), Changed: d.changed})
 	if err != nil {
 		return err
 	}
@@ -127,9 +132,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := in.tellConsole(ctx, page, listeners); err != nil {
-		return err
-	}
+	in.tellConsole(ctx, page, listeners)
 	in.tellOpen(d.now.cfg, in.openText(d.now.cfg), in.approves("queue"))
 	return server.Serve(ctx, listeners...)
 }

@@ -834,14 +834,6 @@ func byHand(p *place.Place) string {
 func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition) string {
 	var b strings.Builder
 	b.WriteString(strings.Join(in.manners(cfg), " "))
-	if asksFirst(cfg, defs) {
-		how := in.option("approve")
-		if how == "never" || how == "terminal" && !hasTerminal() {
-			b.WriteString(" Changes are refused for now.")
-		} else if how == "terminal" || how == "queue" {
-			b.WriteString(" Each change is put before the user, with its diff.")
-		}
-	}
 	if writes(defs) && cfg.Tools.FS.MustReadBeforeWrite {
 		b.WriteString(" Read a file before changing it.")
 	}
@@ -879,6 +871,24 @@ func (in *invocation) manners(cfg config.Config) (out []string) {
 
 func writes(defs []dialect.Definition) bool {
 	return slices.ContainsFunc(defs, func(d dialect.Definition) bool { return !d.ReadOnly })
+}
+
+// asking tells a model how its changes are approved: first where its client asks its user, then elsewhere, by --approve.
+func asking(cfg config.Config, defs []dialect.Definition, how string) (say [2]string) {
+	if !asksFirst(cfg, defs) {
+		return say
+	}
+	say[0] = " Each change is put before the user, with its diff."
+	switch {
+	case how == "elicitation":
+		say[1] = " Changes need approval and this client can't ask for it, so they are refused, unless the " +
+			"operator starts the server with --approve yes or queue."
+	case how == "never", how == "terminal" && !hasTerminal():
+		say[1] = " Changes are refused for now."
+	case how == "terminal", how == "queue":
+		say[1] = say[0]
+	}
+	return say
 }
 
 // asksFirst says whether changes are asked about.

@@ -54,11 +54,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.known && !p.ours:
 		refuse(w, http.StatusForbidden, codeAuth, "this socket is another user's")
 	case !p.socket && !s.hostOK(r):
-		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
+		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's; --allow-host names more")
 	case s.o.Console != nil && strings.HasPrefix(r.URL.Path+"/", "/console/"):
 		s.console(w, r)
 	case !s.originOK(r):
-		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
+		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken, but of those that --allow-origin names")
 	case s.o.Issuer != nil && s.o.Issuer.Describes(r.URL.Path):
 		if hasMethod(w, r, http.MethodGet) {
 			write(w, http.StatusOK, "application/json", s.o.Issuer.Describe())
@@ -171,7 +171,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	case errors.Is(err, serve.ErrUnknownToken):
 		s.refused.Add(1)
 		s.challenge(w, r, err)
-		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
+		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed, as of moltis-fs token create: Authorization: Bearer …")
 	case errors.Is(err, issuer.ErrScope):
 		s.challenge(w, r, err)
 		refuse(w, http.StatusForbidden, codeAuth, err.Error())

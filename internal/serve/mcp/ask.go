@@ -258,7 +258,7 @@ const statelessVersion = "2026-07-28"
 // asked is the one input that we ever request.
 const asked = "approval"
 
-// held are the calls that wait for their client, by an unguessable handle good for one use.
+// held are the calls that wait for their client, by an unguessable handle good for one answer.
 type held struct {
 	calls sync.Map // of string to *heldCall
 	group sync.WaitGroup
@@ -350,17 +350,16 @@ func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCa
 	}
 }
 
-// resume brings a held call its answer.
+// resume brings a held call its answer. A request of somebody else, or for something else, leaves it as it is.
 func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
-	found, ok := s.held.calls.LoadAndDelete(req.Params.RequestState)
-	if !ok {
+	found, ok := s.held.calls.Load(req.Params.RequestState)
+	if h, _ := found.(*heldCall); ok && h.of != fingerprint(c) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
+	}
+	if !s.held.calls.CompareAndDelete(req.Params.RequestState, found) {
 		return s.answer(req, outcome{answer: newTooLate()})
 	}
 	h := found.(*heldCall)
-	if h.of != fingerprint(c) {
-		h.cancel()
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
-	}
 	r, _ := req.Params.InputResponses[asked].(*sdk.ElicitResult)
 	h.put.answer <- s.decision(h.put.Question, r, time.Since(h.at))
 	return s.follow(ctx, req, h)

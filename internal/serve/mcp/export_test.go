@@ -1,6 +1,9 @@
 package mcp
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetTimes sets how long a client may take for a part of an answer, and how long it may stay away from its session.
 func (h *HTTP) SetTimes(take, away time.Duration) { h.takes, h.away = take, away }
@@ -19,6 +22,12 @@ func (h *HTTP) Waits(principal, name string) bool {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	return one.open > 0
+}
+
+// Attendance gives attend and turnAway of a session of its own, with the time for which a client may be away.
+func Attendance() (attend func() context.Context, leave func()) {
+	one := &session{alive: context.Background()}
+	return one.attend, func() { one.turnAway(absence) }
 }
 
 // SetMost sets how many sessions a principal may have.

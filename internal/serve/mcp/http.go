@@ -34,6 +34,7 @@ type HTTP struct {
 	stopping                context.Context // ends before the server: streams that wait for news end
 	stop                    context.CancelFunc
 	takes, away             time.Duration // takeTime and absence
+	requests                sync.WaitGroup
 }
 
 // ErrNoRight is the cause with which the context of a request ends when its caller may make no more calls.
@@ -43,8 +44,9 @@ const (
 	callerKey   = "caller"
 	sessionIdle = time.Hour        // a session that nobody uses for so long ends
 	maxSessions = 1024             // of one principal; of more, the one that was used longest ago ends
-	absence     = 30 * time.Second // without a request of its session a client is taken for gone
+	absence     = 30 * time.Second // while it waits at no request of its session a client is not yet taken for gone
 	takeTime    = time.Minute      // to take a part of an answer
+	farewell    = 2 * time.Second  // to take the last answers of a server that ends
 
 	sessionHeader = "Mcp-Session-Id"
 	codeSession   = -32001 // as other servers have it
@@ -83,6 +85,8 @@ type callerContext struct{}
 
 // Serve answers the request r with this body, of the caller by.
 func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Caller) {
+	h.requests.Add(1)
+	defer h.requests.Done()
 	m, bad := posted{}, error(nil)
 	if r.Method == http.MethodPost {
 		m, bad = look(body)
@@ -236,13 +240,22 @@ func (h *HTTP) Stop() {
 	}
 }
 
-// Close ends the calls under way, unchanged or complete, and all sessions.
+// Close ends the calls under way, unchanged or complete, and has them answered; then all sessions. No more requests come by then.
 func (h *HTTP) Close() {
 	if h == nil {
 		return
 	}
 	h.end()
 	h.held.group.Wait()
+	answered := make(chan struct{})
+	go func() {
+		h.requests.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-time.After(farewell):
+	}
 	h.sessions.endThose(func(*session) bool { return true })
 }
 
@@ -377,18 +390,15 @@ func (s *sessions) bury(one *session) {
 	s.leave(one)
 }
 
-// attend notes that the client waits at a request. Its context ends when the client has not waited at any for a while.
+// attend notes that the client waits at a request, however long. The context ends when it has not waited at any for a while.
 func (one *session) attend() context.Context {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.open++
-	if one.away != nil {
-		one.away.Stop()
-		one.away = nil
-	}
-	if one.heard == nil || one.heard.Err() != nil {
+	if one.heard == nil || one.away != nil && !one.away.Stop() {
 		one.heard, one.deaf = context.WithCancel(one.alive)
 	}
+	one.away = nil
 	return one.heard
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -106,7 +107,7 @@ func serveHTTP(t *testing.T, tune ...func(*mcp.HTTP)) *served {
 	t.Helper()
 	s := &served{t: t, toy: &toy{begun: make(chan struct{}), finish: make(chan struct{})}, tokens: tokens.Tokens(filepath.Join(t.TempDir(), "tokens"))}
 	var err error
-	s.http, err = mcp.NewHTTP(s.toy, mcp.Options{Run: "run-1"})
+	s.http, err = mcp.NewHTTP(s.toy, mcp.Options{Run: "run-1", Instructions: "Files.", Asking: [2]string{" Asked.", " Elsewhere."}})
 	must(t, err)
 	for _, f := range tune {
 		f(s.http)
@@ -464,6 +465,31 @@ func TestHTTPClientGone(t *testing.T) {
 	}
 }
 
+// A question stands as long as its client waits at a request, and for half a minute more: another request in that time is enough.
+func TestHTTPWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attend, leave := mcp.Attendance()
+		begin := time.Now()
+		first := attend()
+		attend()
+		leave()
+		time.Sleep(time.Hour) // at the first
+		leave()
+		for range 3 {
+			time.Sleep(29 * time.Second)
+			attend()
+			leave()
+		}
+		<-first.Done()
+		if took := time.Since(begin); took != time.Hour+3*29*time.Second+30*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+		if again := attend(); again.Err() != nil {
+			t.Error("who comes back is not heard")
+		}
+	})
+}
+
 // A token that is revoked ends its calls under way.
 func TestHTTPRevoked(t *testing.T) {
 	t.Parallel()
@@ -510,6 +536,34 @@ func TestHTTPStop(t *testing.T) {
 	}
 }
 
+// Calls that do not end in time are ended, and their clients get the answer, in both eras.
+func TestHTTPClose(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	ci := s.token(tokens.Token{Principal: "ci"})
+	modernHeader, modernBody := modern("slow", `{}`)
+	answers := make(chan string)
+	for _, c := range []struct {
+		header http.Header
+		body   string
+	}{{s.initialize(ci, `{}`), callOf("1", "slow")}, {modernHeader, modernBody}} {
+		go func() {
+			_, got := s.post(ci, c.header, c.body)
+			answers <- got
+		}()
+		<-s.begun
+	}
+	go s.http.Close()
+	for range 2 {
+		<-s.begun // one has ended
+	}
+	for range 2 {
+		if got := <-answers; !strings.Contains(got, "ended") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // Clients of the SDK call and are asked, in both eras; whose token does not let them be asked, the host is asked for.
 func TestHTTPElicitation(t *testing.T) {
 	t.Parallel()
@@ -530,11 +584,11 @@ func TestHTTPElicitation(t *testing.T) {
 			must(t, err)
 			r, err := conn.CallTool(t.Context(), &sdk.CallToolParams{Name: "ask"})
 			must(t, err)
-			want := `"the host is asked"`
+			want := `Files. Elsewhere. "the host is asked"`
 			if may {
-				want = `"approved"`
+				want = `Files. Asked. "approved"`
 			}
-			if got := r.Content[0].(*sdk.TextContent).Text; got != want {
+			if got := conn.InitializeResult().Instructions + " " + r.Content[0].(*sdk.TextContent).Text; got != want {
 				t.Errorf("%s, asked: %v: %s", revision, may, got)
 			}
 			must(t, conn.Close())

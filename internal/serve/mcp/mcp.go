@@ -78,8 +78,7 @@ type Options struct {
 	Structured   Structured // "" is StructuredAuto
 	Version      string     // of the program, told to the client
 	Instructions string     // for the model, told to the client
-	// Asking is added to them with Elicit: the first where the client can ask its user, the other where
-	// it can't.
+	// Asking is added to them: the first where the client is asked for approvals, the other elsewhere.
 	Asking [2]string
 	// Changed receives where the dialect may have other definitions; the client is told if it has.
 	Changed <-chan struct{}
@@ -258,13 +257,10 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// instruct adds to the instructions whether this client, which is known now, can ask its user about changes.
+// instruct adds to the instructions how changes are approved, by this client, which is known now, or elsewhere.
 func (s *server) instruct(res sdk.Result, req sdk.Request) {
-	if !s.caller(req.GetExtra()).Elicit {
-		return
-	}
 	say := func(caps *sdk.ClientCapabilities) string {
-		if asks(caps) {
+		if s.caller(req.GetExtra()).Elicit && asks(caps) {
 			return s.o.Instructions + s.o.Asking[0]
 		}
 		return s.o.Instructions + s.o.Asking[1]
