@@ -51,7 +51,7 @@ func (h *Hooks) Lines() []string {
 	return slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist, h.OnQuestion, h.Webhooks)
 }
 
-// DenyAt says where entry i of DenyPaths stands, as "moltis.toml:12"; "" where that is not known.
+// DenyAt says where entry i of DenyPaths stands, as "/etc/moltis.toml:12"; "" where that is not known.
 func (f *FS) DenyAt(i int) string {
 	if i < 0 || i >= len(f.denyAt) {
 		return ""
