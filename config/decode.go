@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -97,14 +96,10 @@ func (d *decoder) decode() {
 		}
 	}
 	fs := &d.config.Tools.FS
-	file, err := filepath.Abs(d.name) // it goes on record
-	if err != nil {
-		file = d.name
-	}
 	for i := range fs.DenyPaths {
 		const key = "tools.fs.deny_paths"
 		at := cmp.Or(d.spots[key+"["+strconv.Itoa(i)+"]"], d.spots[key])
-		fs.denyAt = append(fs.denyAt, file+":"+strconv.Itoa(at.line))
+		fs.denyAt = append(fs.denyAt, d.name+":"+strconv.Itoa(at.line))
 	}
 	for _, f := range d.config.problems() {
 		base, _ := splitKey(f.Key)

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	manyQuestions   = flag.Int("questions", 60, "how many changes one principal asks about at once")
+	manyQuestions   = flag.Int("questions", 60, "how many changes one principal asks about")
 	manyCheckpoints = flag.Int("checkpoints", 600, "how many checkpoints the methods list")
 )
 
@@ -30,9 +30,18 @@ func TestManyQuestions(t *testing.T) {
 	}
 	const share = 50
 	answers, bobs := make(chan string, *manyQuestions), make(chan string, 1)
-	for i := range *manyQuestions {
-		go write(flood, fmt.Sprint("f", i), answers)
+	jobs := make(chan string)
+	for range min(*manyQuestions, share+10) { // a server takes so many calls of one principal at the same time
+		go func() {
+			for name := range jobs {
+				write(flood, name, answers)
+			}
+		}()
 	}
+	for i := range *manyQuestions {
+		jobs <- fmt.Sprint("f", i)
+	}
+	close(jobs)
 	for range *manyQuestions - share {
 		if got := <-answers; !strings.Contains(got, "50 of your questions wait already") {
 			t.Fatal(got)
@@ -100,7 +109,7 @@ func TestManyCheckpoints(t *testing.T) {
 		}
 		cursor = fmt.Sprintf(`,"cursor":%q`, page.Result.Next)
 	}
-	if len(seen) != *manyCheckpoints || pages != *manyCheckpoints/250 {
+	if len(seen) != *manyCheckpoints || pages != (*manyCheckpoints-1)/250 {
 		t.Errorf("%d changes on %d pages", len(seen), pages)
 	}
 }

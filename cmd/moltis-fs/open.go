@@ -49,6 +49,9 @@ func (in *invocation) configPlace() string {
 // one in its place. "" is none. One that can't be looked at is not none.
 func (in *invocation) findConfig(given string) string {
 	if from := cmp.Or(given, in.env("MOLTIS_CONFIG")); from != "" {
+		if abs, err := filepath.Abs(from); err == nil {
+			from = abs // it goes on record
+		}
 		return from
 	}
 	from := in.configPlace()

@@ -286,11 +286,7 @@ func (s *reloadable) remote(in *invocation) remote {
 		config: func() (config.Config, string) {
 			s.mu.RLock()
 			defer s.mu.RUnlock()
-			from := in.findConfig(in.option("config"))
-			if abs, err := filepath.Abs(from); err == nil && from != "" {
-				from = abs // a reader elsewhere has another working directory
-			}
-			return s.now.file, from
+			return s.now.file, in.findConfig(in.option("config"))
 		},
 		served: func() *served {
 			s.mu.RLock()
