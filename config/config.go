@@ -28,6 +28,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,13 @@ func (f *FS) DenyAt(i int) string {
 		return ""
 	}
 	return f.denyAt[i]
+}
+
+// DenyIn has DenyAt name the file as name, such as its absolute path.
+func (f *FS) DenyIn(name string) {
+	for i, at := range f.denyAt {
+		f.denyAt[i] = name + at[strings.LastIndexByte(at, ':'):]
+	}
 }
 
 // Tools is the section [tools]. It holds sections only.

@@ -49,9 +49,6 @@ func (in *invocation) configPlace() string {
 // one in its place. "" is none. One that can't be looked at is not none.
 func (in *invocation) findConfig(given string) string {
 	if from := cmp.Or(given, in.env("MOLTIS_CONFIG")); from != "" {
-		if abs, err := filepath.Abs(from); err == nil {
-			from = abs // it goes on record
-		}
 		return from
 	}
 	from := in.configPlace()
@@ -110,6 +107,9 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
 	cfg, err = config.Decode(data, from)
+	if abs, err := filepath.Abs(from); err == nil {
+		cfg.Tools.FS.DenyIn(abs) // it goes on record
+	}
 	cfg.Tools.FS.ReadOnly = cfg.Tools.FS.ReadOnly || in.given("read-only")
 	return cfg, from, err
 }
