@@ -28,6 +28,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,12 +52,19 @@ func (h *Hooks) Lines() []string {
 	return slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist, h.OnQuestion, h.Webhooks)
 }
 
-// DenyAt says where entry i of DenyPaths stands, as "moltis.toml:12"; "" where that is not known.
+// DenyAt says where entry i of DenyPaths stands, as "/etc/moltis.toml:12"; "" where that is not known.
 func (f *FS) DenyAt(i int) string {
 	if i < 0 || i >= len(f.denyAt) {
 		return ""
 	}
 	return f.denyAt[i]
+}
+
+// DenyIn has DenyAt name the file as name, such as its absolute path.
+func (f *FS) DenyIn(name string) {
+	for i, at := range f.denyAt {
+		f.denyAt[i] = name + at[strings.LastIndexByte(at, ':'):]
+	}
 }
 
 // Tools is the section [tools]. It holds sections only.

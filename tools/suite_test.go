@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -763,13 +764,13 @@ func (panics) Begin(context.Context, hook.Info) (context.Context, func(hook.End)
 // records are both logs under a data directory, in the order of time.
 func records(t *testing.T, data string) string {
 	t.Helper()
-	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
-		b.Write(append(line[:len(line):len(line)], '\n'))
-		return nil
-	})
-	must(t, err)
-	return b.String()
+	var lines []string
+	must(t, audit.ReadBack(t.Context(), filepath.Join(data, "audit"), audit.Mark{}, time.Time{}, false, func(line []byte, _ *audit.Entry, _ audit.Mark, _ bool) bool {
+		lines = append(lines, string(line)+"\n")
+		return false
+	}))
+	slices.Reverse(lines)
+	return strings.Join(lines, "")
 }
 
 // lastRecord is the last line of the audit log beside root.

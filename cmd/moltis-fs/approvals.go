@@ -175,7 +175,7 @@ func watchApprovals(ctx context.Context, in *invocation) error {
 			if e.Reason != "" {
 				fate += ": " + approval.Escape(e.Reason, false)
 			}
-			return in.write([]byte(e.ID + "  " + questionText(e) + " " + fate + "\n"))
+			return in.write([]byte(e.ID + "  " + questionText(e) + ": " + fate + "\n"))
 		}
 		line, err := encoded(struct {
 			Event    string       `json:"event"`

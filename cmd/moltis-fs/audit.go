@@ -258,6 +258,9 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	}
 	byName, rows := map[[2]string]*sessionRow{}, []*sessionRow{}
 	partial, err := in.calls(ctx, since, until, func(e *audit.Entry, change bool) {
+		if e.By == "person" && strings.HasPrefix(e.Tool, "checkpoint_") { // an operator looks at the session, or takes it back
+			return
+		}
 		key := [2]string{e.Principal, e.Session}
 		row := byName[key]
 		if row == nil {

@@ -40,7 +40,9 @@ const (
 
 ID may be of any session of any principal. With --session or --principal it has to be of that one. The
 restore is a call of its principal, in that session or in "default".`
-	ofNewestSession = "Without --session it is the session that changed something here last."
+	ofNewestSession = `Without --session it is the session that changed something here last. With
+--session alone it is the one of that name of the principal local, or, where local has none, the
+one that changed something last.`
 )
 
 func restoreCommand() *command {
@@ -307,10 +309,20 @@ func (in *invocation) client() string {
 }
 
 // newestSession has --session name the session that changed something last below the root or the
-// working directory, or else anywhere, where nobody named one: each run of a server has its own.
+// working directory, or else anywhere, where nobody named one: each run of a server has its own. Of a session that is named,
+// --principal is the one that changed something in it last, unless local has one of this name.
 func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) error {
-	if in.given("session") {
-		return nil
+	if session := in.option("session"); session != "" {
+		known, err := db.Seen(ctx, cmp.Or(in.option("principal"), "local"), session)
+		if err != nil || known || in.given("principal") {
+			return err
+		}
+		page, err := db.List(ctx, checkpoint.Filter{Session: session, AllSessions: true, Limit: 1})
+		if err == nil && len(page.Checkpoints) > 0 {
+			in.values["principal"] = page.Checkpoints[0].Principal
+			fmt.Fprintf(in.err, "%s: of principal %s\n", program, visible(in.values["principal"]))
+		}
+		return err
 	}
 	here, err := in.root()
 	if err == nil && here == "" {

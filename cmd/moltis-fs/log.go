@@ -24,7 +24,7 @@ the PATHs and below them: when, by which tool, for whom, and how many lines came
 		options: options("since until limit cursor principal session root"+onStore,
 			opt("all", "", "list changes everywhere, not only below the working directory"),
 			opt("turn", "NAME", "only of this turn"),
-			opt("name-only", "", "list the names of the files alone")),
+			opt("name-only", "", "list the names of the files alone, each once, of the last 1000 changes unless --limit says otherwise")),
 		examples: []string{"moltis-fs log", "moltis-fs log --since 1h src", "moltis-fs log --session s1 --name-only"},
 	}
 }
@@ -68,7 +68,11 @@ func showLog(ctx context.Context, in *invocation) error {
 	if f.Until, err = in.when("until"); err != nil {
 		return err
 	}
-	limit, err := in.number("limit", 20, 1000)
+	most := 20
+	if in.given("name-only") {
+		most = 1000
+	}
+	limit, err := in.number("limit", most, 1000)
 	if err != nil {
 		return err
 	}
@@ -237,9 +241,9 @@ func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded)
 // logText is the log for people, with names relative to the directory here where they lie in it.
 func (in *invocation) logText(rows []logRow, here, next string) string {
 	var b strings.Builder
-	turn := ""
+	turn, named := "", map[string]bool{}
 	for _, r := range rows {
-		if r.Turn != turn {
+		if r.Turn != turn && !in.given("name-only") {
 			if turn = r.Turn; turn != "" {
 				fmt.Fprintf(&b, "turn %s\n", visible(turn))
 			}
@@ -260,7 +264,10 @@ func (in *invocation) logText(rows []logRow, here, next string) string {
 		for _, f := range r.Files {
 			name := fromHere(here, f.Path)
 			if in.given("name-only") {
-				b.WriteString(name + "\n")
+				if !named[f.Path] {
+					b.WriteString(name + "\n")
+				}
+				named[f.Path] = true
 				continue
 			}
 			fmt.Fprintf(&b, "    %s", name)
@@ -276,7 +283,9 @@ func (in *invocation) logText(rows []logRow, here, next string) string {
 			b.WriteByte('\n')
 		}
 	}
-	if next != "" {
+	if next != "" && in.given("name-only") {
+		fmt.Fprintf(in.err, "%s: older changes: --cursor %s\n", program, next)
+	} else if next != "" {
 		b.WriteString("more: --cursor " + next + "\n")
 	}
 	return b.String()

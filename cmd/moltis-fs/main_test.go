@@ -10,11 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -220,11 +222,11 @@ func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs 
 // recordsOf are both logs under a data directory, in the order of time.
 func recordsOf(t *testing.T, data string) string {
 	t.Helper()
-	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
-		b.Write(append(line[:len(line):len(line)], '\n'))
-		return nil
-	})
-	must(t, err)
-	return b.String()
+	var lines []string
+	must(t, audit.ReadBack(t.Context(), filepath.Join(data, "audit"), audit.Mark{}, time.Time{}, false, func(line []byte, _ *audit.Entry, _ audit.Mark, _ bool) bool {
+		lines = append(lines, string(line)+"\n")
+		return false
+	}))
+	slices.Reverse(lines)
+	return strings.Join(lines, "")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -110,7 +111,7 @@ func commandAt(table []*command, path string) *command {
 func (in *invocation) take(m method, params json.RawMessage) error {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(params, &given); err != nil && len(params) > 0 {
-		return misuse("", "params is an object")
+		return misuse("", "params must be an object")
 	}
 	taken := map[string]option{}
 	for _, o := range in.command.options {
@@ -139,7 +140,7 @@ func (in *invocation) take(m method, params json.RawMessage) error {
 		o, known := taken[name]
 		if !known {
 			names := slices.Sorted(maps.Keys(taken))
-			hint := "it takes " + strings.Join(names, ", ")
+			hint := "it takes " + cmp.Or(strings.Join(names, ", "), "no parameters")
 			if near := args.Nearest(name, names); near != "" {
 				hint = "did you mean " + near + "?"
 			}
@@ -180,7 +181,7 @@ func wordsOf(o option, raw json.RawMessage) (words []string, err error) {
 	if !isList {
 		all = []any{v}
 	} else if !o.many {
-		return nil, misuse("", "%s is %s", o.name, kind)
+		return nil, misuse("", "%s must be %s", o.name, kind)
 	}
 	for _, one := range all {
 		word := ""
@@ -189,7 +190,7 @@ func wordsOf(o option, raw json.RawMessage) (words []string, err error) {
 			continue
 		case bool:
 			if o.value != "" {
-				return nil, misuse("", "%s is %s", o.name, kind)
+				return nil, misuse("", "%s must be %s", o.name, kind)
 			}
 			if !v {
 				continue
@@ -200,11 +201,11 @@ func wordsOf(o option, raw json.RawMessage) (words []string, err error) {
 		case json.Number:
 			word = v.String()
 		default:
-			return nil, misuse("", "%s is %s", o.name, kind)
+			return nil, misuse("", "%s must be %s", o.name, kind)
 		}
 		switch {
 		case o.value == "" && word != "true", strings.ContainsRune(word, 0):
-			return nil, misuse("", "%s is %s", o.name, kind)
+			return nil, misuse("", "%s must be %s", o.name, kind)
 		case (o.value == "PATH" || o.value == "DIR") && !filepath.IsAbs(word):
 			return nil, misuse("a server has no working directory of yours", "%s takes absolute paths, and %.200q is none", o.name, word)
 		}

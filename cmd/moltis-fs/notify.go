@@ -115,15 +115,15 @@ func (in *invocation) waitsText(e *queue.Entry) string {
 	if in.given("data-dir") {
 		where = " --data-dir " + shellWord(in.option("data-dir"))
 	}
-	return fmt.Sprintf("%s  %s waits for an answer, %s; see %s approve%s", e.ID, questionText(e), until(q.Expires), program, where)
+	return fmt.Sprintf("%s  %s: waits for an answer, %s; see %s approve%s", e.ID, questionText(e), until(q.Expires), program, where)
 }
 
 // questionText is a question in one line: the tool, the paths, the lines, and by whom.
 func questionText(e *queue.Entry) string {
 	q := &e.Question
-	text := fmt.Sprintf("%s of %s, +%d −%d, by %s/%s", visible(q.Tool), pathsText(q.Paths), q.Added, q.Removed, visible(q.Principal), visible(q.Session))
+	text := fmt.Sprintf("%s of %s, +%d −%d, ", visible(q.Tool), pathsText(q.Paths), q.Added, q.Removed)
 	if n := len(q.Warnings); n > 0 {
-		text += ", " + plural(n, "warning", "warnings")
+		text += plural(n, "warning", "warnings") + ", "
 	}
-	return text
+	return text + "by " + visible(q.Principal) + "/" + visible(q.Session)
 }

@@ -109,6 +109,9 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
 	cfg, err = config.Decode(data, from)
+	if abs, err := filepath.Abs(from); err == nil {
+		cfg.Tools.FS.DenyIn(abs) // it goes on record
+	}
 	cfg.Tools.FS.ReadOnly = cfg.Tools.FS.ReadOnly || in.given("read-only")
 	return cfg, from, err
 }

@@ -286,7 +286,11 @@ func (s *reloadable) remote(in *invocation) remote {
 		config: func() (config.Config, string) {
 			s.mu.RLock()
 			defer s.mu.RUnlock()
-			return s.now.file, in.findConfig(in.option("config"))
+			from := in.findConfig(in.option("config"))
+			if abs, err := filepath.Abs(from); err == nil && from != "" {
+				from = abs // a reader elsewhere has another working directory
+			}
+			return s.now.file, from
 		},
 		served: func() *served {
 			s.mu.RLock()

@@ -75,7 +75,7 @@ type Record struct {
 	Decision   string        `json:"decision,omitempty"`   // "allowed" or "denied"
 	Rule       string        `json:"rule,omitempty"`       // what denied: "deny_paths", "secret", …
 	RuleText   string        `json:"rule_text,omitempty"`  // the pattern of deny_paths that denied
-	RuleAt     string        `json:"rule_at,omitempty"`    // where that stands, as moltis.toml:12
+	RuleAt     string        `json:"rule_at,omitempty"`    // where that stands, as /etc/moltis.toml:12
 	Approval   string        `json:"approval,omitempty"`   // "approved by terminal", "denied by ann: not that file", "timed_out", …
 	Digest     string        `json:"digest,omitempty"`     // of the plan that was approved
 	Checkpoint string        `json:"checkpoint,omitempty"` // its id

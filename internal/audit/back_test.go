@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,13 +32,18 @@ func TestReadBack(t *testing.T) {
 	must(t, err)
 	must(t, f.Close())
 	var want []string
-	must(t, Read(t.Context(), dir, func(line []byte) error {
-		if bytes.HasPrefix(line, []byte(begun)) {
-			want = append(want, string(line))
+	for _, pattern := range []string{dir, ChangesDir(dir)} {
+		files, err := filepath.Glob(filepath.Join(pattern, FileName+"*"))
+		must(t, err)
+		for _, name := range files {
+			for line := range strings.Lines(string(file(t, name))) {
+				if line, whole := strings.CutSuffix(line, "\n"); whole && strings.HasPrefix(line, begun) {
+					want = append(want, line)
+				}
+			}
 		}
-		return nil
-	}))
-	slices.Reverse(want)
+	}
+	slices.SortFunc(want, func(a, b string) int { return strings.Compare(timeIn([]byte(b)), timeIn([]byte(a))) })
 	if len(want) < 100 || len(want) == 300 {
 		t.Fatalf("%d records are left", len(want))
 	}

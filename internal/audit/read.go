@@ -1,24 +1,20 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"moltisfs/internal/guardfs/flock"
-	"moltisfs/internal/ndjson"
 )
 
 // Entry is a Record as it is read back from its line, but for Duration.
@@ -53,70 +49,6 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	return json.Unmarshal(b, (*string)(n))
-}
-
-// Read gives fn each line of the logs of dir, without its end, in the order of time. A line that has no end yet
-// is left out.
-func Read(ctx context.Context, dir string, fn func(line []byte) error) (err error) {
-	var logs []*log
-	for _, d := range []string{dir, ChangesDir(dir)} {
-		files, _, oerr := openLogs(d)
-		defer closeAll(files)
-		if errors.Is(oerr, fs.ErrNotExist) {
-			continue
-		}
-		err = errors.Join(err, oerr)
-		logs = append(logs, &log{files: files})
-	}
-	if err == nil && len(logs) == 0 {
-		err = &fs.PathError{Op: "open", Path: filepath.Join(dir, FileName), Err: fs.ErrNotExist}
-	}
-	for err == nil && ctx.Err() == nil {
-		var next *log
-		for _, l := range logs {
-			if err = errors.Join(err, l.fill()); l.line != nil && (next == nil || l.time < next.time) {
-				next = l
-			}
-		}
-		if err != nil || next == nil {
-			break
-		}
-		err = fn(next.line)
-		next.line = nil
-	}
-	if err = cmp.Or(err, ctx.Err()); err != nil {
-		err = fmt.Errorf("reading the audit log: %w", err)
-	}
-	return err
-}
-
-// A log is the files of one directory while they are read.
-type log struct {
-	files []*os.File // the first is being read
-	r     *bufio.Reader
-	line  []byte // the next one; nil: there is none
-	time  string // when it was written, or else the one before
-}
-
-// fill reads the next line, if there is one.
-func (l *log) fill() error {
-	for l.line == nil && len(l.files) > 0 {
-		if l.r == nil {
-			l.r = bufio.NewReaderSize(l.files[0], 64<<10)
-		}
-		line, err := ndjson.ReadLine(l.r, maxLine)
-		if err == io.EOF {
-			l.files, l.r = l.files[1:], nil
-			continue
-		}
-		if err != nil && err != ndjson.ErrTooLong {
-			return err
-		}
-		if line, whole := bytes.CutSuffix(line, []byte("\n")); whole && len(line) > 0 {
-			l.line, l.time = line, cmp.Or(timeIn(line), l.time)
-		}
-	}
-	return nil
 }
 
 // begun is the beginning of the line of a record.
@@ -188,14 +120,14 @@ func CountMentions(dir string, hashes []string) (n int, err error) {
 	for _, h := range hashes {
 		wanted[h] = true
 	}
-	err = Read(context.Background(), dir, func(line []byte) error {
+	err = ReadBack(context.Background(), dir, Mark{}, time.Time{}, false, func(line []byte, _ *Entry, _ Mark, _ bool) bool {
 		for word := range bytes.FieldsFuncSeq(line, func(c rune) bool { return (c < '0' || '9' < c) && (c < 'a' || 'f' < c) }) {
 			if wanted[string(word)] {
 				n++
 				break
 			}
 		}
-		return nil
+		return false
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,21 +11,19 @@ import (
 	"time"
 )
 
-// A line that a crash broke is given as it is, and the ones after it are whole.
+// A line that a crash broke is left out, and the ones after it are whole.
 func TestReadTorn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := "{\"torn\n\n{\"tool\":\"a\",\"paths\":[\"/x\",{\"bytes\":\"/w==\"}]}\n{\"not yet"
 	must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
-	var got []string
-	must(t, Read(t.Context(), dir, func(line []byte) error { got = append(got, string(line)); return nil }))
-	var e Entry
-	if len(got) != 2 || got[0] != `{"torn` || json.Unmarshal([]byte(got[1]), &e) != nil || len(e.Paths) != 2 || e.Paths[1] != "\xff" {
-		t.Errorf("%q %v", got, e.Paths)
+	got := recordsOf(t, dir)
+	if len(got) != 1 || len(got[0].Paths) != 2 || got[0].Paths[1] != "\xff" {
+		t.Errorf("%+v", got)
 	}
 }
 
-// Records that hold a hash are counted in both logs, and a line that is no record of ours, too.
+// Records that hold a hash are counted in both logs, and long ones that are not of ours, too.
 func TestCountMentions(t *testing.T) {
 	dir := t.TempDir()
 	l := opened(t, dir)
@@ -39,7 +36,7 @@ func TestCountMentions(t *testing.T) {
 			must(t, l.Append(r))
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(dir, FileName+".1"), []byte(strings.Repeat("x", 3<<20)+a+"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, FileName+".1"), []byte(`{"x":"`+strings.Repeat("x", 3<<20)+" "+a+"\"}\n"), 0o600))
 	for _, x := range []struct {
 		hashes []string
 		want   int
@@ -69,15 +66,23 @@ func noisy(t *testing.T, changed time.Time, changes, others int) (dir string) {
 	return dir
 }
 
-// callsOf are the calls that Read gives, in its order.
+// recordsOf are the records of both logs, the oldest first.
+func recordsOf(t *testing.T, dir string) (all []Entry) {
+	t.Helper()
+	must(t, ReadBack(t.Context(), dir, Mark{}, time.Time{}, false, func(_ []byte, e *Entry, _ Mark, _ bool) bool {
+		all = append(all, *e)
+		return false
+	}))
+	slices.Reverse(all)
+	return all
+}
+
+// callsOf are the calls of these records.
 func callsOf(t *testing.T, dir string) (calls []string) {
 	t.Helper()
-	must(t, Read(t.Context(), dir, func(line []byte) error {
-		var e Entry
-		err := json.Unmarshal(line, &e)
+	for _, e := range recordsOf(t, dir) {
 		calls = append(calls, e.Call)
-		return err
-	}))
+	}
 	return calls
 }
 
@@ -127,12 +132,8 @@ func TestMerged(t *testing.T) {
 	if !slices.IsSortedFunc(got, func(a, b string) int { return at(a) - at(b) }) || len(got) != len(want) {
 		t.Error(got)
 	}
-	if err := Read(t.Context(), t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
+	if err := ReadBack(t.Context(), t.TempDir(), Mark{}, time.Time{}, false, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a log: %v", err)
-	}
-	stop := errors.New("enough")
-	if err := Read(t.Context(), dir, func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("an error of the reader's: %v", err)
 	}
 }
 

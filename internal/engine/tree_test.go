@@ -312,16 +312,14 @@ func do(ctx context.Context, e *engine.Engine, c *engine.Call, op operation) err
 // recorded is the audit log of x.
 func recorded(t *testing.T, x *tree) (out []audit.Record) {
 	t.Helper()
-	err := audit.Read(t.Context(), filepath.Join(x.data, "audit"), func(line []byte) error {
-		var e audit.Entry
-		err := json.Unmarshal(line, &e)
+	must(t, audit.ReadBack(t.Context(), filepath.Join(x.data, "audit"), audit.Mark{}, time.Time{}, false, func(_ []byte, e *audit.Entry, _ audit.Mark, _ bool) bool {
 		out = append(out, e.Record)
 		for _, p := range e.Paths {
 			out[len(out)-1].Paths = append(out[len(out)-1].Paths, string(p))
 		}
-		return err
-	})
-	must(t, err)
+		return false
+	}))
+	slices.Reverse(out)
 	return out
 }
 
