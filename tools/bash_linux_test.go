@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/policy"
 	"moltisfs/internal/run"
 	"moltisfs/tools"
 )
@@ -99,27 +100,35 @@ func TestBash(t *testing.T) {
 	}
 }
 
-// Where the calls of a session run in a sandbox, where policies are asked, and where nothing may be changed, a command is refused with the reason,
+// allAllowed is a chain of policies that allows everything.
+type allAllowed struct{}
+
+func (allAllowed) Decide(context.Context, policy.Input) (bool, error) { return true, nil }
+
+// Where the calls of a session run in a sandbox, or where policies are asked, a command is refused with the reason,
 // and the answer says what to change.
 func TestBashIsRefused(t *testing.T) {
 	t.Parallel()
-	rego := filepath.Join(t.TempDir(), "all.rego")
-	must(t, os.WriteFile(rego, []byte("package filesystem\n\nallow := true\n"), 0o600))
 	for _, c := range []struct {
 		through string
 		change  func(*config.Config)
 		want    string
 	}{
 		{"worker", func(*config.Config) {}, `run in a sandbox.*run them in the sandbox itself`},
-		{"", func(cfg *config.Config) { cfg.Tools.FS.Policies = []string{"file://" + rego} }, `policies are set.*take policies out of \[tools.fs\]`},
-		{"", func(cfg *config.Config) { cfg.Tools.FS.ReadOnly = true }, `read.only`},
+		{"", func(cfg *config.Config) { cfg.Tools.FS.Policies = []string{"file:///all.rego"} }, `policies are set.*take policies out of \[tools.fs\]`},
 	} {
 		dir := t.TempDir() + "/ws"
 		must(t, os.Mkdir(dir, 0o755))
 		cfg := config.Default()
 		cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.RequireApproval, cfg.Tools.Run.Enabled = dir, false, true
 		c.change(&cfg)
-		open := tools.Open
+		open := func(cfg config.Config, o tools.Options) (*tools.Suite, error) {
+			e, err := tools.OpenEngine(cfg, o, func(string, []string) (policy.Chain, error) { return allAllowed{}, nil })
+			if err != nil {
+				return nil, err
+			}
+			return tools.Over(e), nil
+		}
 		if c.through != "" {
 			open = func(cfg config.Config, o tools.Options) (*tools.Suite, error) { return openIn(t, c.through, cfg, o) }
 		}
