@@ -140,8 +140,12 @@ func (f *field) checkList(list []string, tiers map[string]string, add adder) {
 		checkGlobs(f.key, list, true, add)
 	case "directories":
 		for i, dir := range list {
-			if checkRoot(fmt.Sprintf("%s[%d]", f.key, i), dir, add); dir == "" || filepath.Clean(dir) == "/" {
-				add(fmt.Sprintf("%s[%d]", f.key, i), strconv.Quote(dir)+" is not a directory for this", "name one, as a cache in the home directory")
+			key, name := fmt.Sprintf("%s[%d]", f.key, i), strings.TrimSuffix(dir, "/**")
+			switch checkRoot(key, name, add); {
+			case name == "" || filepath.Clean(name) == "/":
+				add(key, strconv.Quote(dir)+" is not a directory for this", "name one, as a cache in the home directory")
+			case strings.ContainsAny(name, "*?[{"):
+				add(key, strconv.Quote(dir)+" is a pattern of several directories", "name each of them; /** may stand at the end")
 			}
 		}
 	case "programs":

@@ -185,7 +185,7 @@ type ACP struct {
 // Run is [tools.run].
 type Run struct {
 	Enabled     bool     `toml:"enabled" doc:"Offer agents the tools Bash, BashOutput and KillShell. The command moltis-fs run is there without it."`
-	Write       []string `toml:"write" check:"directories" doc:"Absolute paths of directories outside of the workspace that a program may write, as caches of compilers and package managers. That is at once, without a question, a checkpoint or an undo; and what is put there may run later."`
+	Write       []string `toml:"write" check:"directories" doc:"Directories outside of the workspace that a program may write, as caches of compilers and package managers: absolute paths, each with all in it, with or without /** at the end. That is at once, without a question, a checkpoint or an undo; and what is put there may run later."`
 	Network     bool     `toml:"network" doc:"Let a program use the network. Then it also reaches what listens on this machine, and what it does there happens before anybody is asked."`
 	KeepIgnored bool     `toml:"keep_ignored" doc:"Store what git ignores, as node_modules, in the checkpoint too. Without it such files are changed and counted, and undo leaves them."`
 	Timeout     Duration `toml:"timeout" min:"1000000000" doc:"The longest that one call of Bash may take; a call may ask for less (default: 2 minutes). Then the program is ended, and nothing that it changed is kept."`

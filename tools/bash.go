@@ -95,7 +95,7 @@ func (b *Bash) Text() string {
 // Told is what Text says beside the output of a program: what it has changed, and hints.
 func (b *Bash) Told() string {
 	var l lines
-	l.add(b.CwdReset != "", "it began in the workspace, since %s is not in it\n", quote(b.CwdReset))
+	l.add(b.CwdReset != "", "it began in the workspace, since %s is gone or not in it\n", quote(b.CwdReset))
 	if b.Changes != nil {
 		l.WriteString(b.Changes.text())
 	}
@@ -479,8 +479,14 @@ func (s *Suite) program(ctx context.Context, c *engine.Call, p Running) (*Bash, 
 	return b, nil
 }
 
+// tornRun warns of a run that was not on the disk when the machine ended.
+const tornRun = "the machine ended before the files of this run were on the disk: some may be empty or cut, so look at them"
+
 // made makes the changes of a run, or shows them. A refusal has the id of the run, which is kept.
 func (s *Suite) made(ctx context.Context, c *engine.Call, sh *engine.Shell, b *Bash, p Running) (*Bash, error) {
+	if sh.Torn {
+		b.warn(tornRun)
+	}
 	ran, err := sh.Apply(ctx, c, p.Partial, p.Diff)
 	if err != nil {
 		b.Kept = sh.Run.ID()

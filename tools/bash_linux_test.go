@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/policy"
 	"moltisfs/internal/run"
 	"moltisfs/tools"
 )
@@ -64,10 +65,10 @@ func TestBash(t *testing.T) {
 		{"Bash", `{"command": "mkdir -p d; cd d; echo $0 $#; exit 0"}`, `"stdout":"bash 0\\n".*"paths":\[{"file_path":"WS/d","change":"new"}\]`, `changed 1 path, \+0 -0 \(checkpoint ck-`},
 		{"Bash", `{"command": "pwd"}`, `"stdout":"WS/d\\n"`, ``},
 		{"Bash", `{"command": "rmdir ../d"}`, `"change":"deleted"`, ``},
-		{"Bash", `{"command": "pwd; exec true"}`, `"stdout":"WS\\n".*"cwd_not_found":"WS/d"`, `began in the workspace, since "?WS/d"? is not in it`},
+		{"Bash", `{"command": "pwd; exec true"}`, `"stdout":"WS\\n".*"cwd_not_found":"WS/d"`, `began in the workspace, since "?WS/d"? is gone or not in it`},
 		{"Bash", `{"command": "kill -9 $$"}`, `"exit_code":137`, ``},
 		{"Bash", `{"command": "cat .env || ls -a"}`, `"stdout":"\.\\n\.\.\\na\\n"`, ``},
-		{"Bash", `{"command": "echo KEY=2 > .env; echo two >> a"}`, `^{"kind":"path_denied".*"exit_code":0.*"not_changed":\[{"path":"WS/\.env"`, `partial: true`},
+		{"Bash", `{"command": "echo KEY=2 > .env; echo two >> a"}`, `^{"kind":"path_denied".*"exit_code":0.*"not_changed":\[{"path":"WS/\.env","why":"it is closed: names like this are of the class secret`, `partial: true`},
 		{"Bash", `{"command": "echo KEY=2 > .env; echo two >> a", "partial": true}`, `^{"kind":"bash".*"file_path":"WS/a".*"not_changed":\[{"path":"WS/\.env"`, `not changed: WS/\.env`},
 		{"Read", `{"file_path": "WS/a"}`, `one\\n.*two`, ``},
 		{"Bash", `{"command": "sed -i s/two/TWO/ a"}`, `"file_path":"WS/a","change":"changed","added":1,"removed":1`, `changed \+1 -1`},
@@ -96,6 +97,51 @@ func TestBash(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(ws + "/.env"); string(got) != "KEY=1\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// allAllowed is a chain of policies that allows everything.
+type allAllowed struct{}
+
+func (allAllowed) Decide(context.Context, policy.Input) (bool, error) { return true, nil }
+
+// Where the calls of a session run in a sandbox, or where policies are asked, a command is refused with the reason,
+// and the answer says what to change.
+func TestBashIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		through string
+		change  func(*config.Config)
+		want    string
+	}{
+		{"worker", func(*config.Config) {}, `run in a sandbox.*run them in the sandbox itself`},
+		{"", func(cfg *config.Config) { cfg.Tools.FS.Policies = []string{"file:///all.rego"} }, `policies are set.*take policies out of \[tools.fs\]`},
+	} {
+		dir := t.TempDir() + "/ws"
+		must(t, os.Mkdir(dir, 0o755))
+		cfg := config.Default()
+		cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.RequireApproval, cfg.Tools.Run.Enabled = dir, false, true
+		c.change(&cfg)
+		open := func(cfg config.Config, o tools.Options) (*tools.Suite, error) {
+			e, err := tools.OpenEngine(cfg, o, func(string, []string) (policy.Chain, error) { return allAllowed{}, nil })
+			if err != nil {
+				return nil, err
+			}
+			return tools.Over(e), nil
+		}
+		if c.through != "" {
+			open = func(cfg config.Config, o tools.Options) (*tools.Suite, error) { return openIn(t, c.through, cfg, o) }
+		}
+		s, err := open(cfg, tools.Options{DataDir: t.TempDir()})
+		must(t, err)
+		p := call(t, s, "Bash", map[string]any{"command": "touch " + dir + "/x"})
+		if _, refused := p.(*tools.Refusal); !refused || !regexp.MustCompile(`(?s)`+c.want).MatchString(p.Text()) {
+			t.Errorf("%s: %s, not %s", c.through, p.Text(), c.want)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Error(left, err)
+		}
+		must(t, s.Close())
 	}
 }
 

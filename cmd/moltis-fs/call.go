@@ -180,6 +180,11 @@ func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.
 	if err != nil {
 		return err
 	}
+	if p, ok := a.(payload); ok {
+		if b, ok := p.Unwrap().(*tools.Bash); ok && b.Status == "running" {
+			fmt.Fprintf(in.err, "%s: warning: %s ends with this command, and what it changes is dropped; leave run_in_background out\n", program, b.ShellID)
+		}
+	}
 	if in.given("text") || !in.given("json") && in.terminal() != nil {
 		return in.showAnswer(a)
 	}

@@ -230,7 +230,7 @@ func keptRuns(dir string) (out []keptRun, err error) {
 	all, err := runs.List(dir)
 	for _, r := range all {
 		if !r.Live {
-			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began})
+			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began, r.Torn})
 		}
 	}
 	return out, err

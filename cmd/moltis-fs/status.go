@@ -71,6 +71,7 @@ type keptRun struct {
 	Root    string    `json:"root"`
 	Command string    `json:"command"`
 	Began   time.Time `json:"began"`
+	Torn    bool      `json:"torn,omitempty"` // the machine ended before its files were on the disk
 }
 
 func showStatus(ctx context.Context, in *invocation) error {
@@ -167,7 +168,11 @@ func (st *status) text(file string) string {
 		row("programs", "can't be run: %s", visible(st.RunWhy))
 	}
 	for _, r := range st.Runs {
-		row("kept", "%s, %s: %s run --resume %s, or --drop %s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID)
+		torn := ""
+		if r.Torn {
+			torn = " (the machine ended before its files were on the disk: some may be empty or cut)"
+		}
+		row("kept", "%s, %s: %s run --resume %s, or --drop %s%s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID, torn)
 	}
 	if st.Waiting > 0 {
 		row("waiting", "%s: %s approve lists them", plural(st.Waiting, "change", "changes"), program)

@@ -547,6 +547,10 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	}
 	o := opened{root: h.Root.Only, place: h.Root.Location}
 	o.programs = Programs{Run: cfg.Tools.Run, Environ: h.Environ, Home: h.GitUser.Home, Own: h.covered()}
+	o.programs.Write = nil
+	for _, dir := range cfg.Tools.Run.Write {
+		o.programs.Write = append(o.programs.Write, strings.TrimSuffix(dir, "/**"))
+	}
 	allow, deny := cfg.Tools.Lists()
 	o.tools = policy.NewTools(allow, deny, cfg.Tools.FS.ReadOnly)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {

@@ -567,7 +567,9 @@ var (
 	OnOtherVolume = newWhy("on_other_volume")
 	LayeredDir    = newWhy("layered_directory")
 	RenamedLive   = newWhy("renamed_live")
-	NotDone       = newWhy("not_done") // error
+	ClosedClass   = newWhy("closed_class")   // string: the protected class
+	ShutDir       = newWhy("shut_directory") // string: the mode that the program gave it
+	NotDone       = newWhy("not_done")       // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
 	TooLargeNow  = newWhy("too_large_now")

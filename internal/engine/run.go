@@ -228,7 +228,9 @@ func (r *running) leave(c *run.Change, err error) {
 	b := Blocked{Path: r.name(c.Path), Err: err}
 	if no, ok := errors.AsType[*blockedError](err); ok {
 		b.Why, b.Err = no.why, nil
-	} else if _, denied := errors.AsType[*policy.Denied](err); denied {
+	} else if denied, ok := errors.AsType[*policy.Denied](err); ok && denied.Class != "" {
+		b.Why = ClosedClass.Of(denied.Class)
+	} else if ok {
 		b.Why = OutOfReach
 	} else {
 		b.Why = NotDone.Of(said(err))
@@ -246,7 +248,7 @@ func (e *blockedError) Error() string { return e.why.Name }
 
 // reasons are the Whys of a derivation.
 var reasons = map[run.Why]Why{run.WhySetID: SetID, run.WhySpecial: SpecialFile, run.WhyName: NoSuchName, run.WhyLong: NoSuchName, run.WhyUnknown: UnknownMark,
-	run.WhyMount: OnOtherVolume, run.WhyHidden: OutOfReach}
+	run.WhyMount: OnOtherVolume}
 
 // change plans one change, with those in it of a new directory. whole: they come with it.
 func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (whole bool, err error) {
@@ -255,8 +257,12 @@ func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (w
 		return false, nil // it was named already
 	}
 	switch {
+	case c.Why == run.WhyHidden:
+		return false, cmp.Or(r.c.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create), error(&blockedError{OutOfReach}))
 	case c.Why != "":
 		return false, &blockedError{reasons[c.Why]}
+	case r.a.Upper.User && c.After.IsDir() && c.After.Mode&0o500 != 0o500: // what is in it could be neither checked nor taken back
+		return false, &blockedError{ShutDir.Of(fmt.Sprintf("%04o", c.After.Mode.Perm()))}
 	case r.a.Live && c.Lower != "":
 		return false, &blockedError{RenamedLive}
 	case c.Doubt == run.Changed:
@@ -355,7 +361,7 @@ func stateOfRun(s *run.State) checkpoint.State {
 func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change, name string) (whole bool, err error) {
 	ignored := !r.a.KeepIgnored && r.ignored(c.Path, true)
 	linked := map[uint64]int{}
-	clean := c.Lower == ""
+	clean, shut := c.Lower == "", false // shut: a user can't empty a directory in it, so that no undo could step by step
 	for i := range in {
 		if s := &in[i].After; s.Links > 1 && !s.IsDir() {
 			linked[s.Ino]++
@@ -367,13 +373,14 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 		together := s.Links <= 1 || linked[s.Ino] == int(s.Links)
 		if s.IsDir() { // which is looked into under its new name
 			together = !r.a.Upper.User || s.Mode&0o500 == 0o500
+			shut = shut || r.a.Upper.User && s.Mode&0o200 == 0
 		}
 		clean = clean && in[i].Why == "" && in[i].Lower == "" && together
 		if !s.IsDir() {
 			count.Files, count.Bytes = count.Files+1, count.Bytes+s.Size
 		}
 	}
-	if clean && (ignored || len(linked) > 0 || len(in) > maxCopied) {
+	if clean && (ignored || len(linked) > 0 || shut || len(in) > maxCopied) {
 		back := r.mark()
 		if err := r.bring(ctx, c, in, name, count, !ignored); err == nil {
 			if r.note(c, RunChange{Files: count.Files, Ignored: ignored}); ignored {

@@ -102,10 +102,20 @@ func TestRunRules(t *testing.T) {
 	if !testdir.OwnMounts(t) {
 		return
 	}
+	layShut := func(t *testing.T, dir string) { put(t, dir+"/was/f", "f\n", 0o600) }
+	shut := func(t *testing.T, dir string) {
+		put(t, dir+"/n000/f", "f\n", 0)
+		put(t, dir+"/n/n100/f", "f\n", 0o600)
+		put(t, dir+"/fine", "fine\n", 0o600)
+		must(t, os.Chmod(dir+"/n000", 0o100))
+		must(t, os.Chmod(dir+"/n/n100", 0o100))
+		must(t, os.Chmod(dir+"/was", 0))
+	}
 	for name, row := range map[string]struct {
 		lay, program func(t *testing.T, dir string)
 		left         map[string]string // path: reason
 		steps        int               // of changes in the answer; 0: any
+		only         string            // the mount that it is about; "": all
 	}{
 		"nothing": {program: func(t *testing.T, dir string) {
 			f, err := os.OpenFile(dir+"/a", os.O_RDWR, 0)
@@ -186,12 +196,13 @@ func TestRunRules(t *testing.T) {
 			},
 			program: func(t *testing.T, dir string) {
 				put(t, dir+"/n500/in/f", "f\n", 0o400)
-				put(t, dir+"/n000/f", "f\n", 0)
 				must(t, os.Chmod(dir+"/n500/in", 0o500))
 				must(t, os.Chmod(dir+"/n500", 0o500))
-				must(t, os.Chmod(dir+"/n000", 0o100))
 				put(t, dir+"/was/g", "g\n", 0o600)
 			}},
+		"shut directories": {lay: layShut, program: shut, only: ",redirect_dir=on,index=off,metacopy=off"},
+		"shut directories of a user": {lay: layShut, program: shut, only: ",userxattr",
+			left: map[string]string{"/n000": "shut_directory", "/n/n100": "shut_directory", "/was": "shut_directory"}},
 		"a tree goes": {
 			lay: func(t *testing.T, dir string) {
 				put(t, dir+"/t/f", "f\n", 0o600)
@@ -255,6 +266,9 @@ func TestRunRules(t *testing.T) {
 			}, left: map[string]string{"/denied": "out_of_reach", "/t": "not_done", "/n/denied": "out_of_reach"}},
 	} {
 		for _, mount := range []string{"", ",userxattr", ",redirect_dir=on,index=off,metacopy=off"} {
+			if row.only != "" && mount != row.only {
+				continue
+			}
 			t.Run(name+mount, func(t *testing.T) {
 				r := newRan(t, func(cfg *config.FS) { cfg.Checkpoint.MaxFileBytes = 200 })
 				put(t, r.ws+"/a", "one\n", 0o644)

@@ -288,6 +288,7 @@ type Shell struct {
 	Run     *run.Run
 	Status  run.Status
 	Timeout time.Duration
+	Torn    bool   // of its run, see run.Info
 	Reset   string // where it should have begun and could not, since that is outside of the workspace or gone
 
 	out, err output
@@ -392,7 +393,7 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	} else {
 		s.Run, err = run.New(o)
 	}
-	if err != nil || a.Line == "" && len(a.Args) == 0 {
+	if s.Torn = err == nil && s.Run.Info().Torn; err != nil || a.Line == "" && len(a.Args) == 0 {
 		close(s.ended)
 		return s, err
 	}

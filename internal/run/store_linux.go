@@ -475,7 +475,7 @@ func (r *Run) ID() string { return r.id }
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != boot(), Note: r.Note}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != "" && r.Boot != boot(), Note: r.Note}
 }
 
 // Upper gives the upper layer.
