@@ -482,22 +482,21 @@ func TestTerminal(t *testing.T) {
 	must(t, err)
 	expect("ready> ")
 	for _, step := range [][2]string{
-		{"tty\n", "/dev/pts/0"},
-		{"stty size\n", "33 77"},
-		{"cat\n", "cat"},
-		{"one\n", "one\r\none"}, // the terminal's echo, and cat's: it has the terminal
+		{"tty\n", "/dev/pts/0"}, {"", "ready> "},
+		{"stty size\n", "33 77"}, {"", "ready> "},
+		{"sh -c 'echo $((40+1)); exec cat'\n", "41"}, // it has the terminal
+		{"one\n", "one\r\none"},                      // the terminal's echo, and cat's
 		{"\x03", "ready> "},
-		{"echo status $?\n", "status 130"},
-		{"cat\n", "cat"},
+		{"echo status $?\n", "status 130"}, {"", "ready> "},
+		{"sh -c 'echo $((40+1)); exec cat'\n", "41"},
 		{"two\n", "two\r\ntwo"},
-		{"\x1a", "Stopped"},
-		{"", "ready> "},
-		{"fg\n", "cat\r\n"},
+		{"\x1a", "Stopped"}, {"", "ready> "},
+		{"fg\n", "exec cat'\r\n"},
 		{"three\n", "three\r\nthree"},
 		{"\x03", "ready> "},
 		{"cat\n", "cat"},
 		{"\x04", "ready> "},
-		{"echo $((40+2)) > /dev/tty\n", "42"},
+		{"echo $((40+2)) > /dev/tty\n", "42"}, {"", "ready> "},
 	} {
 		typed(step[0])
 		expect(step[1])
@@ -506,6 +505,7 @@ func TestTerminal(t *testing.T) {
 	q.Resize()
 	typed("stty size\n")
 	expect("11 55")
+	expect("ready> ")
 	must(t, q.Pause())
 	if now, err := unix.IoctlGetTermios(slave, unix.TCGETS); err != nil || !reflect.DeepEqual(now, before) {
 		t.Error("a pause does not give the terminal back")
