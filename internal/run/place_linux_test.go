@@ -488,7 +488,7 @@ func TestTerminal(t *testing.T) {
 		{"cat\n", "cat"},
 		{"two\n", "two\r\ntwo"},
 		{"\x1a", "Stopped"},
-		{"fg\n", "cat"},
+		{"fg\n", "fg\r\ncat"},
 		{"three\n", "three\r\nthree"},
 		{"\x03", "ready> "},
 		{"cat\n", "cat"},
