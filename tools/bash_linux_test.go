@@ -105,7 +105,7 @@ type allAllowed struct{}
 
 func (allAllowed) Decide(context.Context, policy.Input) (bool, error) { return true, nil }
 
-// Where the calls of a session run in a sandbox, or where policies are asked, a command is refused with the reason,
+// A command of a session whose calls run in a sandbox, or are asked of policies, is refused with the reason,
 // and the answer says what to change.
 func TestBashIsRefused(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func shownDir(t *testing.T) string {
 	return dir
 }
 
-// What a program may do in a run, and that nothing of the rest is reached: each attempt works for a shell that nobody holds, or has no program for it here.
+// A run holds its program: it reaches what it may, and nothing else. Each attempt works for a shell that nobody holds, or has no program for it here.
 func TestRunHolds(t *testing.T) {
 	t.Parallel()
 	needRuns(t)

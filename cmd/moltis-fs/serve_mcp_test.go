@@ -37,7 +37,7 @@ func (s *server) callMCP(secret, tool, arguments string) (*http.Response, string
 	return a, string(b)
 }
 
-// Who has a token of the issuer that the operator names calls within its scopes; clients without one are told where to get it.
+// A client with a token of the issuer that the operator names calls within its scopes; clients without one are told where to get it.
 func TestServeIssuer(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -337,7 +337,7 @@ func TestRunRules(t *testing.T) {
 	}
 }
 
-// What others do while a program runs is a conflict where they change what it changes, and a question where nobody can tell; else it is nothing.
+// A change by others while a program runs is a conflict if the program changed that path too, and a question where nobody can tell.
 func TestRunMeetsOthers(t *testing.T) {
 	if !testdir.OwnMounts(t) {
 		return
@@ -428,7 +428,7 @@ func (a *told) Ask(_ context.Context, q approval.Question) (approval.Answer, err
 	return approval.Answer{Decision: approval.Denied}, nil
 }
 
-// What git ignores is applied and counted, and not stored: an undo takes back the rest. A directory that is new and ignored comes by one rename, and
+// A file that git ignores is applied and counted, and not stored: an undo takes back the rest. A directory that is new and ignored comes by one rename, and
 // an undo takes it away. The rules are those after the run.
 func TestRunIgnores(t *testing.T) {
 	if !testdir.OwnMounts(t) {
@@ -582,7 +582,7 @@ func TestRunAsks(t *testing.T) {
 	}
 }
 
-// Where the data directory is on another mount nothing can be renamed from there. Then names of one file become files of their own, and are told;
+// From a data directory on another mount nothing can be renamed into the workspace. Then names of one file become files of their own, and are told;
 // all else is the same.
 func TestRunFromElsewhere(t *testing.T) {
 	if !testdir.OwnMounts(t) {

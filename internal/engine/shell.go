@@ -38,7 +38,7 @@ type Programs struct {
 	Own     []string // files and directories of ours, which are covered too
 }
 
-// What a run may have besides the keys of [tools.run].
+// The limits of a run besides the keys of [tools.run].
 const (
 	mostProcesses = 4096
 	mostShells    = 16      // of one session, in the background

@@ -481,7 +481,7 @@ func makeDev(devices []*part) error {
 	return step("making /dev", emptyFile, os.WriteFile(emptyFile, nil, 0))
 }
 
-// What covers a directory and a file that are concealed.
+// The names of the directory and the file that cover what is concealed.
 const (
 	emptyDir  = "/dev/.empty-dir"
 	emptyFile = "/dev/.empty-file"

@@ -172,7 +172,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// What a program leaves behind goes, whatever it is.
+// Drop removes all that a program leaves behind, of any kind.
 func TestDrop(t *testing.T) {
 	if os.Getenv("DROP_TEST") != "" { // inside: a name of 60,000 bytes
 		name := strings.Repeat("0123456789", 20)
@@ -764,7 +764,7 @@ func TestDamaged(t *testing.T) {
 	must(t, errors.Join(err, r2.Drop()))
 }
 
-// What was changed before the stamp has an earlier ctime, and what comes later has not.
+// A change before the stamp has an earlier ctime, and a later one has not.
 func TestStamp(t *testing.T) {
 	both(t, func(t *testing.T) {
 		o := options(t)

@@ -9,7 +9,7 @@
 //	POST /console/rpc        the operators' methods, as POST /rpc has them
 //	GET  /console/events     server-sent events, see [Console.Events]
 //
-// Who gets in. A code is made for whoever started the server: it is used once, within a minute. An operator's token is shown once,
+// Signing in: a code is made for whoever started the server: it is used once, within a minute. An operator's token is shown once,
 // and exchanged for a cookie. The cookie ends with its token, after 12 hours, or when nobody has used it for an hour; a page that is
 // open uses it. It is HttpOnly and SameSite=Strict. Beyond loopback it is Secure, so that the page works there by TLS only.
 //
