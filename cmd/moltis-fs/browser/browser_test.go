@@ -32,6 +32,7 @@ import (
 )
 
 var (
+	drive   = flag.Bool("browser", false, "run these tests: they take a Chromium, half a minute and a machine that does nothing else")
 	shots   = flag.String("shots", "", "leave screenshots in this directory")
 	place   = flag.String("place", "", "make the tree of one test in this directory, for pictures")
 	program = flag.String("program", "", "drive this program in the place of one that is built")
@@ -62,7 +63,11 @@ func run(m *testing.M) int {
 			break
 		}
 	}
-	if chromium == "" || testing.Short() {
+	if !*drive {
+		built.skip = "SKIPPED: these tests run with -browser only, as .ci/run has it"
+		return m.Run()
+	}
+	if chromium == "" {
 		built.skip = "SKIPPED: there is no chromium; .ci/run installs it where it can"
 		return m.Run()
 	}

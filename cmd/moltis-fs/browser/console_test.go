@@ -42,6 +42,7 @@ func TestApprove(t *testing.T) {
 	w.press("j")
 	w.until("the other one is shown", `document.getElementById('dh')?.innerText.includes('readme.md') && document.getElementById('yes')`)
 	w.until("its line ends are marked", `document.querySelector('.file .chip')?.innerText === 'line ends CRLF → MIXED' && document.querySelectorAll('.diff .end').length === 3`)
+	w.until("it is read", `document.getElementById('read')?.textContent === 'read to the end'`)
 	w.shot("ends-1280")
 	w.press("A")
 	w.until("it asks once more", `document.querySelector('#confirm[open]')`)
@@ -243,9 +244,7 @@ func TestKeyboard(t *testing.T) {
 		w.press("g")
 		w.press(key)
 		w.until("it shows "+view, fmt.Sprintf(`document.querySelector('#main h1')?.innerText === %q && document.title.endsWith(%q)`, view, view+" · moltis-fs"))
-		if !w.is(`document.activeElement === document.querySelector('#main h1') || document.activeElement.id === 'wlist'`) {
-			t.Errorf("%s: the focus is on %s", view, w.value("document.activeElement.outerHTML.slice(0, 100)"))
-		}
+		w.until(view+" has the focus", `document.activeElement === document.querySelector('#main h1') || document.activeElement.id === 'wlist'`)
 	}
 	w.press("g")
 	w.press("a")
