@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/run"
 	"moltisfs/tools"
@@ -211,6 +212,13 @@ func TestBashInTheBackground(t *testing.T) {
 	}
 	if got := call("s2", "Bash", map[string]any{"command": "sleep 1000; echo x > never", "run_in_background": true}); !strings.Contains(got, `"running"`) {
 		t.Error(got)
+	}
+	must(t, s.Dialect().(dialect.Sessions).EndSession(t.Context(), "", "s1"))
+	if got := call("s1", "BashOutput", map[string]any{"bash_id": "bash_4"}); !strings.Contains(got, `"not_found"`) {
+		t.Errorf("its session has ended: %s", got)
+	}
+	if got := call("s2", "BashOutput", map[string]any{"bash_id": "bash_20"}); !strings.Contains(got, `"running"`) {
+		t.Errorf("another session has ended: %s", got)
 	}
 } // and closing ends them all
 

@@ -79,6 +79,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // Suite is the tools over one policy, one audit record and one checkpoint
@@ -739,6 +740,11 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 }
 
 type served struct{ *Suite }
+
+// EndSession implements [dialect.Sessions]: programs in the background end with the session.
+func (s served) EndSession(_ context.Context, principal, name string) error {
+	return s.engine.EndShells(session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")})
+}
 
 // Dialect is the suite for whatever serves calls and knows no payloads.
 func (s *Suite) Dialect() Dialect { return served{s} }

@@ -195,7 +195,7 @@ var unheldBy = []struct{ program, opens string }{
 	{"copilot", "files that the agent opens by itself, which is all that copilot does; it takes no tools by --with-mcp either: nothing is guarded here"},
 }
 
-// unheld says what is not held of an agent.
+// unheld names the doors of the program agent to files that moltis-fs does not guard.
 func unheld(agent string) string {
 	base := filepath.Base(agent)
 	for _, a := range unheldBy {

@@ -415,7 +415,7 @@ func operatorAt(place string) string {
 	return fmt.Sprintf("%s (%s) at %s", u.Username, u.Uid, place)
 }
 
-// approvalsError says what came instead of the question of that id.
+// approvalsError gives err, of a call about the question id, with its exit status and a hint.
 func approvalsError(in *invocation, id string, err error) error {
 	if over, ok := errors.AsType[*queue.OverError](err); ok {
 		hint := ""

@@ -27,7 +27,7 @@ var notRun = map[string]string{
 	"moltis-fs approvals list":      "a question has to wait; testdata/scripts/approvals.txtar",
 	"moltis-fs console":             "a port of this machine; the tests of cmd/moltis-fs/browser",
 	"moltis-fs serve":               "a port of this machine; testdata/scripts/serve.txtar",
-	"moltis-fs run -- npm":          "packages of others; TestRunPrograms",
+	"moltis-fs run --network":       "packages of others; TestRunPrograms",
 	"moltis-fs status  ":            "a run has to be kept; testdata/scripts/run.txtar",
 	"#!/bin/sh":                     "a hook; TestHooksSeeWhatRuns",
 	"moltis-fs mcp --policies-json": "a server of others; testdata/scripts/policy.txtar",

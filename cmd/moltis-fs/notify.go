@@ -98,7 +98,7 @@ func webhook(address, file string) (w approvals.Webhook, err error) {
 	return w, err
 }
 
-// hooks are those of the configuration that holds now.
+// hooks gives [tools.fs.hooks] of the configuration that holds now.
 func (in *invocation) hooks() (config.Hooks, error) {
 	if in.serving != nil {
 		now, done := in.serving.use()

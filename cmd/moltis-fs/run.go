@@ -52,7 +52,7 @@ not there; 125, it was not started, or its changes were not made.`,
 			many("write", "DIR", "let it write below DIR, as a cache: at once, and outside of the history"),
 		),
 		examples: []string{
-			"moltis-fs run -- npm install",
+			"moltis-fs run --network -- npm install",
 			"moltis-fs run --diff -- sed -i s/old/new/ *.go",
 			"moltis-fs run --write ~/.cache -- bash",
 		},

@@ -183,7 +183,8 @@ func restoreOf(session, how string, inverse bool, of ...*modelOp) *modelRestore 
 	return r
 }
 
-// treeMoves are those of ops, oldest first, that moved the tree. A rewind leaves out how it went and came back, with what went and came meanwhile.
+// treeMoves picks the operations of ops, oldest first, that moved the tree. For a rewind it leaves out a move and the one that took the tree
+// back, with those between them.
 func treeMoves(ops []*modelOp, rewind bool) (moves []*modelOp) {
 	for _, o := range ops {
 		if _, ok := o.after[treePath]; !ok {
@@ -197,7 +198,8 @@ func treeMoves(ops []*modelOp, rewind bool) (moves []*modelOp) {
 	return moves
 }
 
-// newestPiece is what one change takes back of ops, oldest first: the newest of them, which move the tree once. It is the number of the first of them.
+// newestPiece gives the index in ops, oldest first, where the newest piece of a rewind begins: one change takes ops from there on back, in
+// which the tree moves once at most. moves is of treeMoves.
 func newestPiece(ops, moves []*modelOp) int {
 	trees := 0
 	for i, o := range slices.Backward(ops) {

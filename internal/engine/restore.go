@@ -1599,7 +1599,7 @@ func (t *tail) is(content []byte, from int64) bool {
 	return at == t.end && at-from == int64(len(content))
 }
 
-// ownChanges are what the session's operations did to the path of item, from the first that the plan takes back, oldest first.
+// ownChanges gives the records of the session's operations at the path of item, oldest first, from the first one that the plan takes back.
 func (r *restore) ownChanges(ctx context.Context, item *checkpoint.Item) (own []checkpoint.Recorded, err error) {
 	for _, id := range item.Own {
 		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})

@@ -37,7 +37,7 @@ type RunArgs struct {
 	Live        bool // the run goes on: nothing is taken out of the upper layer
 }
 
-// Ran is what came of a run.
+// Ran is the answer of ApplyRun: the change that was made, by name.
 type Ran struct {
 	*Done
 	Changes []RunChange
@@ -769,7 +769,7 @@ func (r *running) rulesDir(dir string) (*rulesDir, error) {
 	return out, err
 }
 
-// change is what the run made of a name in it; nil: nothing.
+// change gives the change of the run at the file name of this directory, if it holds ignore rules; else nil.
 func (d *rulesDir) change(name string) *run.Change {
 	return d.r.ruled[path.Join(d.at, name)]
 }

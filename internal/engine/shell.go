@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -576,14 +577,25 @@ func (c *Call) EndShell(s *Shell) error {
 	return s.Run.Drop()
 }
 
-// close ends all shells and drops what they changed.
-func (l *shells) close() error {
+// EndShells ends the background shells of a session that has ended, and drops their changes.
+func (e *Engine) EndShells(k session.Key) error {
+	return e.shells.end(func(of session.Key) bool { return of == k })
+}
+
+// end ends the shells of the sessions that which reports true for, and drops their changes. No call of these sessions is under way.
+func (l *shells) end(which func(session.Key) bool) error {
 	l.mu.Lock()
-	all := l.all
-	l.all = nil
+	var gone []*Shell
+	for id, s := range l.all {
+		if which(s.key) {
+			gone = append(gone, s)
+			delete(l.all, id)
+		}
+	}
+	maps.DeleteFunc(l.dir, func(k session.Key, _ string) bool { return which(k) })
 	l.mu.Unlock()
 	var errs []error
-	for _, s := range all {
+	for _, s := range gone {
 		_ = s.Kill() // it is dropped in any case
 		errs = append(errs, s.Run.Drop())
 	}
