@@ -180,9 +180,9 @@ func (d *Dialect) tool(name string) (tool, error) {
 
 // EndSession moves the workspace of a session to the trash, where each session has one: the last of
 // the servers that used it does.
-func (d *Dialect) EndSession(ctx context.Context, principal, session string) error {
+func (d *Dialect) EndSession(ctx context.Context, principal, session string, forever bool) error {
 	c := ending(principal, session)
-	return d.homes.End(ctx, &c)
+	return errors.Join(d.homes.End(ctx, &c), d.e.EndSession(principal, session, forever))
 }
 
 // resolve makes a path of the host's out of the model's. A path that would leave /workspace has none. For example, /workspace/a and a are

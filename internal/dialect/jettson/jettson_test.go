@@ -210,8 +210,8 @@ func TestWorkspaces(t *testing.T) {
 	if got := said(t, d, narrow, "read", `{"path":"f"}`); !strings.Contains(got, "escapes") {
 		t.Error(got)
 	}
-	must(t, d.EndSession(t.Context(), "ann", "1"))
-	if err := d.EndSession(t.Context(), "ann", "1"); err != nil { // it is gone already
+	must(t, d.EndSession(t.Context(), "ann", "1", false))
+	if err := d.EndSession(t.Context(), "ann", "1", false); err != nil { // it is gone already
 		t.Error(err)
 	}
 	left, err := os.ReadDir(dir)
@@ -243,7 +243,7 @@ func TestSharedWorkspace(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i, d := range []*Dialect{idle, a, b} {
-		must(t, d.EndSession(t.Context(), "ann", "1"))
+		must(t, d.EndSession(t.Context(), "ann", "1", false))
 		_, err := os.Stat(dir + "/ann%1/f")
 		if there := err == nil; there != (i < 2) {
 			t.Errorf("after %d servers ended the session: %v", i+1, err)
