@@ -127,6 +127,8 @@ func TestPage(t *testing.T) {
 		{"write", `{"path":"scratch","content":""}`, no + `scratch is a directory, not a regular file — list it with jettson_files_list."}`},
 		{"write", `{"path":"data.csv/x","content":""}`, no + `data.csv/x, or a part of it, is a file, not a directory — check the path with jettson_files_list."}`},
 		{"list", `{"path":"scratch"}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true},{"name":"new","size_bytes":0,"is_dir":true}]}`},
+		{"list", `{"path":"scratch","limit":1}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true}],"left_out":1,"next_offset":1}`},
+		{"list", `{"path":"scratch","limit":"5","offset":1}`, `{"path":"scratch","entries":[{"name":"new","size_bytes":0,"is_dir":true}]}`},
 		{"list", `{"path":"none"}`, no + `no such directory: none"}`},
 		{"list", `{"path":"data.csv"}`, no + `data.csv is a file — use jettson_files_read for that."}`},
 		{"list", `{"path":""}`, escapes},
