@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -44,15 +45,17 @@ func (c *contents) keep(hash string, content []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.has[sum] {
+		if _, err := os.Lstat(filepath.Join(c.dir, c.last)); err == nil {
+			return nil
+		}
+	}
 	at, err := c.newest()
 	if err != nil {
 		return fmt.Errorf("storing a content that was read: %w", err)
 	}
 	if at != c.last {
 		c.last, c.has = at, map[[sha256.Size]byte]bool{}
-	}
-	if c.has[sum] {
-		return nil
 	}
 	one := binary.BigEndian.AppendUint32(append(make([]byte, 0, contentHead+len(content)), sum[:]...), uint32(len(content)))
 	if err = appendTo(filepath.Join(c.dir, at), append(one, content...)); err != nil {
@@ -62,23 +65,41 @@ func (c *contents) keep(hash string, content []byte) error {
 	return nil
 }
 
+// files lists the files of contents, the oldest first, and what else is there.
+func (c *contents) files() (ours, others []string) {
+	all, _ := os.ReadDir(c.dir) // as far as it can be read
+	for _, f := range all {
+		if f.Type().IsRegular() && !began(f.Name()).IsZero() {
+			ours = append(ours, f.Name())
+		} else {
+			others = append(others, f.Name())
+		}
+	}
+	return ours, others
+}
+
+// began is the time in the name of a file, zero where it has none.
+func began(name string) (t time.Time) {
+	if n, err := strconv.ParseInt(name, 10, 64); err == nil && len(name) == 19 {
+		t = time.Unix(0, n)
+	}
+	return t
+}
+
 // newest gives the file to append to. When it begins another, those that are too many go.
 func (c *contents) newest() (string, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
 	}
-	all, err := os.ReadDir(c.dir)
-	if err != nil {
-		return "", err
-	}
-	if n := len(all); n > 0 {
-		info, err := all[n-1].Info()
-		if err == nil && info.Mode().IsRegular() && info.Size() < maxSegment && time.Since(began(all[n-1].Name())) < day {
-			return all[n-1].Name(), nil
+	ours, _ := c.files()
+	if n := len(ours); n > 0 {
+		info, err := os.Lstat(filepath.Join(c.dir, ours[n-1]))
+		if err == nil && info.Size() < maxSegment && time.Since(began(ours[n-1])) < day {
+			return ours[n-1], nil
 		}
 	}
-	for ; len(all) >= maxSegments; all = all[1:] {
-		if err := os.RemoveAll(filepath.Join(c.dir, all[0].Name())); err != nil {
+	for ; len(ours) >= maxSegments; ours = ours[1:] {
+		if err := os.Remove(filepath.Join(c.dir, ours[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
@@ -87,35 +108,29 @@ func (c *contents) newest() (string, error) {
 
 // expire removes the files in which nothing is younger than contentTTL, and what is no file of ours.
 func (c *contents) expire() {
-	all, _ := os.ReadDir(c.dir)
-	for i, f := range all {
+	ours, others := c.files()
+	for i, name := range ours {
 		until := time.Now() // a file ends where the next begins
-		if i+1 < len(all) {
-			until = began(all[i+1].Name())
-		} else if info, err := f.Info(); err == nil {
+		if i+1 < len(ours) {
+			until = began(ours[i+1])
+		} else if info, err := os.Lstat(filepath.Join(c.dir, name)); err == nil {
 			until = info.ModTime()
 		}
-		if began(f.Name()).IsZero() || time.Since(until) > contentTTL {
-			_ = os.RemoveAll(filepath.Join(c.dir, f.Name())) // tomorrow again
+		if time.Since(until) > contentTTL {
+			others = append(others, name)
 		}
 	}
-}
-
-// began is the time in the name of a file, zero where it has none.
-func began(name string) (t time.Time) {
-	var n int64
-	if _, err := fmt.Sscanf(name, "%019d", &n); err == nil && len(name) == 19 {
-		t = time.Unix(0, n)
+	for _, name := range others {
+		_ = os.RemoveAll(filepath.Join(c.dir, name)) // tomorrow again
 	}
-	return t
 }
 
 // find finds the content with this SHA-256.
 func (c *contents) find(hash string) ([]byte, bool) {
 	sum, ok := sumOf(hash)
-	all, err := os.ReadDir(c.dir)
-	for i := len(all) - 1; ok && err == nil && i >= 0; i-- {
-		if content := findIn(filepath.Join(c.dir, all[i].Name()), sum); content != nil {
+	ours, _ := c.files()
+	for i := len(ours) - 1; ok && i >= 0; i-- {
+		if content := findIn(filepath.Join(c.dir, ours[i]), sum); content != nil {
 			return content, true
 		}
 	}
