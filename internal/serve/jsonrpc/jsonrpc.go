@@ -135,22 +135,9 @@ func New(d dialect.Dialect, o Options) *Server {
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d,
 		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
-	s.sessions.Run, s.sessions.End = o.Run, s.ended
+	s.sessions.Run, s.sessions.End = o.Run, serve.EndIn(d, o.Logger)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
-}
-
-// ended lets the dialect forget a session.
-func (s *Server) ended(principal, name string, forever bool) error {
-	d, ok := s.dialect.(dialect.Sessions)
-	if !ok {
-		return nil
-	}
-	err := d.EndSession(context.Background(), principal, name, forever)
-	if err != nil {
-		s.o.Logger.Warn("a session could not be ended", "principal", principal, "err", err)
-	}
-	return err
 }
 
 // Serve answers the requests that come by the listeners, which it closes, until ctx ends. Then polls are
