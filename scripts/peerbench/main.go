@@ -201,6 +201,16 @@ func run(below, part, suffix string) {
 		}
 		fmt.Println()
 	}
+	fmt.Printf("%-38s", "memory at the end, MB"+suffix)
+	for _, s := range servers {
+		var status, kb = "", 0
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+		if _, status, _ = strings.Cut(string(b), "VmRSS:"); err == nil {
+			fmt.Sscan(status, &kb) //nolint:errcheck // 0 says so
+		}
+		fmt.Printf(" %-32s", fmt.Sprintf("%6d", kb>>10))
+	}
+	fmt.Println()
 }
 
 // start starts a program in a workspace of its own and shakes hands.
