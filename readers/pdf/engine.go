@@ -52,6 +52,7 @@ const (
 type Job struct {
 	Pages     func(total int) ([]int, error) // which pages, of so many
 	Render    bool
+	TextOnly  bool // no images, of pages without a text layer either
 	Edge      int
 	ImageMax  int64
 	TextBytes int64
@@ -405,7 +406,7 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 			}
 			page.Failed = true
 		}
-		scan := page.NoText && page.DrawnOn() && !page.Failed
+		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
 		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
 			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 			break // its image belongs to the next answer
