@@ -290,7 +290,7 @@ func (d *Document) sheet(part string, w *workbook) error {
 		},
 	})
 	for _, target := range related {
-		if err == nil && strings.HasPrefix(path.Base(target), "comments") && d.parts[target] != nil {
+		if err == nil && strings.Contains(target, "/comment") && path.Ext(target) == ".xml" && d.parts[target] != nil {
 			err = d.sheetComments(target)
 		}
 	}
