@@ -610,14 +610,16 @@ func (t *toolRow) allowed(p policy.Tools) bool {
 func (s *Suite) tool(name string) string { return s.cfg.ToolPrefix + name }
 
 // toolNames finds the names of tools in a text of ours.
-var toolNames *regexp.Regexp
+var toolNames func() *regexp.Regexp
 
 func init() { // the words of refusals, which rows of table have, need it
-	var names []string
-	for i := range table {
-		names = append(names, table[i].Name)
-	}
-	toolNames = regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+	toolNames = sync.OnceValue(func() *regexp.Regexp {
+		var names []string
+		for i := range table {
+			names = append(names, table[i].Name)
+		}
+		return regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+	})
 }
 
 // worded gives a text of ours with the tools in it as the caller knows them. Read, Write and Edit are verbs where a sentence begins with them:
@@ -628,7 +630,7 @@ func (s *Suite) worded(text string) string {
 	}
 	var b strings.Builder
 	from := 0
-	for _, at := range toolNames.FindAllStringIndex(text, -1) {
+	for _, at := range toolNames().FindAllStringIndex(text, -1) {
 		before, name := strings.TrimRight(text[:at[0]], " "), text[at[0]:at[1]]
 		b.WriteString(text[from:at[0]])
 		if begins := before == "" || strings.ContainsAny(before[len(before)-1:], `."`); begins && (name == "Read" || name == "Write" || name == "Edit") {

@@ -63,6 +63,7 @@ import (
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
 	encodings "moltisfs/internal/text"
+	"moltisfs/internal/texts"
 	"moltisfs/readers"
 )
 
@@ -106,6 +107,7 @@ type Engine struct {
 	now         func() time.Time
 	outside     outside
 	sums        sums
+	documents   documents
 	editors     editors
 	unrecovered sync.Map // the interrupted changes that this process could not take back
 	waiting     sync.Map // those of which it was told that their paths are locked
@@ -128,6 +130,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		editors:  editors{seen: session.Recent[*session.Buffers]{Most: 1000}}, // they are large
 	}
 	e.dataDir, e.place.Calls = o.DataDir, o.Calls
+	e.documents.open(textsDir(o.DataDir))
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
 		e.approver = approval.Nobody(nil)
@@ -360,7 +363,7 @@ type sums struct {
 type sum struct{ stamp, hash string }
 
 const (
-	maxSums = 1000
+	maxSums = 16 << 10
 	// settled is how old a change must be: older than the coarsest clock of a file system.
 	settled = 3 * time.Second
 )
@@ -1025,10 +1028,13 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	}, nil
 }
 
-// PurgeKept removes the contents that are kept beside the store under the data directory. They are what sessions read, for the diff of a
-// conflict. Nothing depends on them, so sessions may be at work.
+// textsDir is where the texts of documents are kept.
+func textsDir(dataDir string) string { return filepath.Join(dataDir, "cache", "texts") }
+
+// PurgeKept removes the contents that are kept beside the store under the data directory: what sessions read, for the diff of a conflict, and
+// the texts of documents. Nothing depends on them, so sessions may be at work.
 func PurgeKept(dataDir string) error {
-	return session.PurgeContents(filepath.Join(dataDir, "ledger"))
+	return errors.Join(session.PurgeContents(filepath.Join(dataDir, "ledger")), texts.Purge(textsDir(dataDir)))
 }
 
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is

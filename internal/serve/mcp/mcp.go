@@ -421,7 +421,11 @@ func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResul
 		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
 		return nil, protocolError(o.err)
 	}
-	return s.result(o.answer, s.known(clientOf(req.ClientInfo(), req.ClientCapabilities())), s.o.Structured == StructuredAlways)
+	r, err := s.result(o.answer, s.known(clientOf(req.ClientInfo(), req.ClientCapabilities())), s.o.Structured == StructuredAlways)
+	if err == nil {
+		err = take(r, req.Extra)
+	}
+	return r, err
 }
 
 // fingerprint tells calls apart: the same caller asking for the same thing.
