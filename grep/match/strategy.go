@@ -12,7 +12,7 @@ type strategy struct {
 	prefilter     prefilter   // nil: nothing worth looking for
 	exact         bool        // a candidate is a match
 	singleLiteral bool        // the pattern is one literal
-	literalSet    *literalSet // line mode: the pattern is a choice of literals; else nil
+	words         *teddy      // line mode: the pattern is a choice of these literals; else nil
 	prefix        matchPrefix // the most that a match has before its candidate
 	inPlace       bool        // candidates come in order, at most maxInPlace bytes into the match
 	lineByLine    bool        // multiline, but no match can hold "\n": line mode finds the same
@@ -133,7 +133,7 @@ func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.
 		m.prefix.maxBytes += set.Shift
 	}
 	if m.exact && !m.singleLiteral && lines {
-		m.literalSet = &literalSet{set.Members, newTeddy(set.Members, v, true)}
+		m.words = newTeddy(set.Members, v, true)
 	}
 	return cost
 }
