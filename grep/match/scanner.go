@@ -228,10 +228,15 @@ func (s *Scanner) lookAhead(buf []byte, end, k int) {
 // lineAround gives the line that holds k. The caller knows that the line begins at or after from.
 // end is the place of its "\n", or the end of buf.
 func lineAround(buf []byte, from, k int) (start, end int) {
-	start, end = from, len(buf)
-	// Forwards is faster, and often it is the first line.
-	if nl := bytes.IndexByte(buf[from:k], '\n'); nl >= 0 {
-		start = from + bytes.LastIndexByte(buf[from:k], '\n') + 1
+	if start, end = from, len(buf); k-from > 512 {
+		start += bytes.LastIndexByte(buf[from:k], '\n') + 1
+	}
+	for { // forwards is faster, where it is not far
+		nl := bytes.IndexByte(buf[start:k], '\n')
+		if nl < 0 {
+			break
+		}
+		start += nl + 1
 	}
 	if nl := bytes.IndexByte(buf[k:], '\n'); nl >= 0 {
 		end = k + nl
