@@ -153,7 +153,7 @@ func (c *call) ours(m member) bool {
 // turned takes m by the rows of its name.
 func (c *call) turned(m member) bool {
 	hint, own := "", c.field(m.key) != nil
-	for i, row := range c.spec.rows[fold(m.key)] {
+	for _, row := range c.spec.rows()[fold(m.key)] {
 		ours, value, is := strings.Cut(row.Ours, "=")
 		switch yes, ok := asBool(m.value); {
 		case own && row.Turn == nil:
@@ -173,7 +173,7 @@ func (c *call) turned(m member) bool {
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
 			return true
-		case row.Turn(c, &c.spec.rows[fold(m.key)][i], m):
+		case row.Turn(c, &row, m):
 			return true
 		}
 	}
