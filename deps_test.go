@@ -57,6 +57,7 @@ var fileAccess = map[string]string{
 	"checkpoint/moltis":       "the folder of Moltis that it reads",
 	"internal/audit":          "its own log",
 	"internal/session":        "its own records",
+	"internal/texts":          "the texts that it keeps",
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
 	"internal/datadir":        "the data directory itself",

@@ -263,7 +263,7 @@ func Over(e *engine.Engine) *Suite {
 	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
 	s.page = s.fitted(dialect.Page{}).page
 	if s.cfg.TrackReads {
-		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
+		s.loops = &loops{}
 	}
 	return s
 }
@@ -744,8 +744,11 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 type served struct{ *Suite }
 
 // EndSession implements [dialect.Sessions]: programs in the background end with the session.
-func (s served) EndSession(_ context.Context, principal, name string) error {
-	return s.engine.EndShells(session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")})
+func (s served) EndSession(_ context.Context, principal, name string, forever bool) error {
+	if s.loops != nil {
+		s.loops.sessions.End(session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")})
+	}
+	return s.engine.EndSession(principal, name, forever)
 }
 
 // Dialect is the suite for whatever serves calls and knows no payloads.

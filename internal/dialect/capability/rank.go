@@ -88,7 +88,8 @@ func asWords(text string, caseCounts bool) (q question, ok bool) {
 // A result is one line of search_content, or a file by its name.
 type result struct {
 	Path    string   `json:"path"`
-	Line    int      `json:"line"` // 0: only the file's name matches
+	Line    int      `json:"line"`            // 0: only the file's name matches
+	Place   string   `json:"place,omitempty"` // in a document, as "page 3"; Line is then that of all its text
 	Column  int      `json:"column"`
 	Text    string   `json:"text"`
 	Before  []string `json:"before"`
@@ -154,6 +155,9 @@ func (r *ranking) found(h grep.FileHit, rows []grep.Row) {
 		if p, ok := r.weigh(&f, row.Text, spans); ok {
 			p.Path, p.Line, p.Text = h.Path, row.Line, row.Text
 			p.Column += row.From
+			if row.Place != nil {
+				p.Place = row.Place.Name
+			}
 			p.Before, p.After = r.context(rows, i)
 			results = append(results, p)
 		}
