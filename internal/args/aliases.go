@@ -53,8 +53,10 @@ func fold(name string) string {
 	if len(bare) < 2 {
 		return bare
 	}
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(bare))
+	return strings.ToLower(separators.Replace(bare))
 }
+
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 // unwrap gives the object of the arguments, which raw may be the text of, or hold under one key.
 func (c *call) unwrap(raw json.RawMessage) json.RawMessage {
