@@ -232,3 +232,71 @@ func TestIndexes(t *testing.T) {
 		}
 	}
 }
+
+// Whatever the order of changes, runs, reads, undos, redos and aborts: the short way down finds what the walk over all finds.
+func TestUndoPassesByNothing(t *testing.T) {
+	t.Parallel()
+	d := fresh(t, Options{})
+	me := Scope{Principal: "ann", Session: "s"}
+	rng := rand.New(rand.NewPCG(1, 43))
+	var saved []ID
+	passed := 0
+	for i := range 500 {
+		o := Op{Tool: "Edit", Kind: KindEdit, Principal: me.Principal, Session: me.Session, Changes: []Change{{
+			Path: fmt.Sprintf("/w/f%d", rng.IntN(9)), Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}
+		plan := func(find func(context.Context, Scope) (*Plan, error)) {
+			if p, err := find(t.Context(), me); err == nil {
+				o.Kind, o.UndoOf, o.RestoreOf = KindRestore, p.UndoOf, p.RestoreOf
+			} else if !errors.Is(err, ErrNothing) {
+				t.Fatal(err)
+			}
+		}
+		switch rng.IntN(12) {
+		case 0, 1, 2, 3:
+			plan(d.Undo)
+		case 4:
+			plan(d.Redo)
+		case 5:
+			o.Kind = KindRead
+		case 6, 7:
+			o.Run = int64(1 + i/20)
+		case 8:
+			if len(saved) > 0 { // it was not the newest any more when it was saved
+				o.Kind, o.UndoOf = KindRestore, saved[max(0, len(saved)-1-rng.IntN(3))]
+			}
+		case 9:
+			if len(saved) > 0 {
+				if err := d.Settle(t.Context(), saved[max(0, len(saved)-1-rng.IntN(4))], Aborted); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s, err := d.Save(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved = append(saved, s.ID)
+		var want ID
+		err = d.view(t.Context(), func(h *history) error {
+			seen := &undone{cancelled: map[int64]bool{}}
+			return h.newest(t.Context(), me, afterAll, func(e entry) bool {
+				switch {
+				case !e.changes(), seen.has(e):
+				case e.undoOf != 0:
+					seen.note(e)
+				default:
+					want = e.c.ID
+				}
+				passed += count(seen.mayPass(e))
+				return want == ""
+			})
+		})
+		p, undoErr := d.Undo(t.Context(), me)
+		if err != nil || want == "" != errors.Is(undoErr, ErrNothing) || undoErr == nil && p.UndoOf != want {
+			t.Fatalf("after %d: %+v %v, not %s: %v", i, p, undoErr, want, err)
+		}
+	}
+	if passed < 100 {
+		t.Errorf("there were only %d short ways", passed)
+	}
+}
