@@ -11,7 +11,7 @@ import (
 )
 
 // tablePages is how many pages of a document count.
-const tablePages = 60
+const tablePages = 20
 
 // TestTablePDF compares other people's PDFs with pdftotext: the share of its words that Read gives (recall), the share of Read's that it
 // has (precision), and the share of its pairs of words that stand side by side (order). Of the three modes of pdftotext
@@ -31,7 +31,7 @@ func TestTablePDF(t *testing.T) {
 		for _, name := range names {
 			var modes [][]string
 			for _, mode := range []string{"-raw", "-layout", "-q"} {
-				out, err := exec.Command(program, "-q", mode, "-enc", "UTF-8", "-l", "60", name, "-").Output()
+				out, err := exec.Command(program, "-q", mode, "-enc", "UTF-8", "-l", "20", name, "-").Output()
 				if all := words(strings.ReplaceAll(string(out), "-\n", "")); err == nil && len(all) >= 20 {
 					modes = append(modes, all)
 				}

@@ -658,7 +658,7 @@ Country:
 [form] married: checked
 [form] remarks: first line
     second line
-[form] languages: German; Russian
+[form] languages: German; Russian (of: English; German; Russian)
 [form] internal, hidden: a secret remark
 [form] empty or not checked: smoker, middle name
 `
