@@ -55,6 +55,7 @@ const (
 type Job struct {
 	Pages     func(total int) ([]int, error) // which pages, of so many
 	Render    bool
+	TextOnly  bool // no images, of pages without a text layer either
 	Edge      int
 	ImageMax  int64
 	TextBytes int64
@@ -427,7 +428,7 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 			}
 			page.Failed = true
 		}
-		scan := page.NoText && page.DrawnOn() && !page.Failed
+		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
 		if page.Text != "" && job.Render { // it is given even where the time is over before it is drawn
 			text := *out
 			text.Pages = append(slices.Clip(out.Pages), page)
