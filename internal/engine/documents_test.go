@@ -99,7 +99,7 @@ func TestShownMembers(t *testing.T) {
 
 // judgeOf refuses the paths for which it is true.
 type judgeOf struct {
-	guardfs.Judge
+	policy.AllowAll
 	refuses func(path string) bool
 }
 
