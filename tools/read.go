@@ -385,7 +385,7 @@ func notebookText(b *lines, n *readers.Notebook) {
 // sent. It forgets at a restart, which is harmless.
 type loops struct {
 	mu       sync.Mutex
-	sessions map[[2]string]*lastRead
+	sessions session.Recent[*lastRead]
 }
 
 type lastRead struct {
@@ -404,14 +404,10 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 		value(a.Pages), engine.HashOf(body))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who := [2]string{c.Principal, c.Session}
-	last := l.sessions[who]
+	last := l.sessions.Get(keyOf(c))
 	if last == nil {
-		if len(l.sessions) > 10_000 {
-			clear(l.sessions)
-		}
 		last = &lastRead{}
-		l.sessions[who] = last
+		l.sessions.Set(keyOf(c), last)
 	}
 	if last.key != key {
 		last.key, last.times = key, 0
@@ -425,12 +421,13 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 
 // reset forgets the last Read of the session: it changed something meanwhile.
 func (l *loops) reset(c *engine.Call) {
-	if l == nil {
-		return
+	if l != nil {
+		l.sessions.End(keyOf(c))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.sessions, [2]string{c.Principal, c.Session})
+}
+
+func keyOf(c *engine.Call) session.Key {
+	return session.Key{Principal: c.Principal, Session: c.Session}
 }
 
 // blocks are the images of the content, and the bytes of a binary file.
