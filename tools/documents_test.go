@@ -103,7 +103,7 @@ func TestDocumentsAreKept(t *testing.T) {
 			if one = grep("nothing", dir+"/ws/b.zip"); c.found && (one.Skipped["documents"].Count != 1) {
 				t.Errorf("one that is encrypted: %+v", one)
 			}
-			_, err := engine.PurgeKept(dir + "/data")
+			err := engine.PurgeKept(dir + "/data")
 			must(t, err)
 			if left, _ := filepath.Glob(dir + "/data/cache/texts/*"); len(left) > 0 {
 				t.Errorf("a purge leaves %q", left)
