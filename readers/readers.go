@@ -264,6 +264,7 @@ var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
 	{knowsZip, readZip},
+	{knowsEncrypted, refuseEncrypted},
 	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},

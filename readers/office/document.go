@@ -7,6 +7,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -89,6 +90,18 @@ func Open(ctx context.Context, z *zip.Reader) *Document {
 	return d
 }
 
+// Encrypted reports whether r is an Office document behind a password: a compound file that holds nothing but one.
+func Encrypted(r io.ReaderAt) bool {
+	var header [512]byte
+	if _, err := r.ReadAt(header[:], 0); err != nil || !bytes.HasPrefix(header[:], []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) {
+		return false
+	}
+	shift := min(binary.LittleEndian.Uint16(header[30:]), 12)
+	directory := make([]byte, 4096) // its first names
+	n, _ := r.ReadAt(directory, (int64(binary.LittleEndian.Uint32(header[48:]))+1)<<shift)
+	return bytes.Contains(directory[:n], []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00"))
+}
+
 // Write collects the text of an archive's document, as far as it is wanted and can be kept.
 func (d *Document) Write() error {
 	err := d.write(d)
@@ -141,7 +154,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		return "pptx", (*Document).pptx
 	case has("xl/workbook.xml"):
 		return "xlsx", (*Document).xlsx
-	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+	case has("mimetype"):
 		media, err := d.part("mimetype", 256)
 		if err != nil {
 			return "", nil
@@ -149,7 +162,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		switch m := strings.TrimSpace(string(media)); {
 		case m == "application/epub+zip":
 			return "epub", (*Document).epub
-		case !has("content.xml"):
+		case !has("content.xml") && !has("encrypted-package"):
 		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
 			return "odt", (*Document).opendocument
 		case strings.HasSuffix(m, "opendocument.spreadsheet"):
@@ -195,9 +208,6 @@ func (d *Document) Mentions(beginning bool) string {
 	if d.hidden.formulas > 0 {
 		missing = append(missing, unreadable.Plural(d.hidden.formulas, "formula")+" (their values are)")
 	}
-	if n := d.margins(); n > 0 {
-		missing = append(missing, unreadable.Plural(n, "header and footer part"))
-	}
 	if d.macros {
 		missing = append(missing, "macros")
 	}
@@ -208,17 +218,6 @@ func (d *Document) Mentions(beginning bool) string {
 		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", unreadable.Plural(d.hidden.vanished, "character")))
 	}
 	return strings.Join(notes, " ")
-}
-
-// margins counts a docx's headers and footers.
-func (d *Document) margins() int {
-	n := 0
-	for name := range d.parts {
-		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
-			n++
-		}
-	}
-	return n
 }
 
 // part unpacks one part of at most limit bytes.
