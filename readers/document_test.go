@@ -291,6 +291,31 @@ func TestEmail(t *testing.T) {
 	}
 }
 
+// A message that breaks the rules is shown as far as it goes, and its note says so.
+func TestBrokenEmail(t *testing.T) {
+	const head = "From: a@example.org\r\nTo: b@example.org\r\nMIME-Version: 1.0\r\n"
+	part := "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+	for mail, want := range map[string][2]string{
+		head + "Content-Type: multipart/mixed\r\n\r\n--q\r\n" + part + "f=C3=BCr\r\n--q--\r\n":                                                        {"für", "are not parted"},
+		head + "Content-Type: multipart/mixed\r\n\r\nno parts at all\r\n":                                                                             {"no parts at all", "are not parted"},
+		head + "Content-Type: multipart/mixed; boundary=x\r\n\r\na line with --x in it\r\n":                                                           {"a line with --x in it", ""},
+		head + "Content-Type: multipart/mixed; boundary=q\r\n\r\n--q\r\n" + part + "half=20a":                                                         {"half a", "in the middle"},
+		head + "Content-Type: multipart/alternative; boundary=q\r\n\r\n--q\r\n" + part + "\r\n--q\r\nContent-Type: text/html\r\n\r\n<p>html\r\n--q--": {"html", ""},
+		head + "Subject: =?x-unknown?Q?gr=FC?= =?utf-8?Q?gut?=\r\n" + part + "x\r\n":                                                                  {"Subject: =?x-unknown?Q?gr=FC?= gut", "could not be decoded"},
+		head + "Subject: =?utf-8?Q?zwei_W=C3=B6rter mit Luft?=\r\n" + part + "x\r\n":                                                                  {"Subject: ", ""},
+		head + "Subject: Gr\xfc\xdfe aus K\xf6ln, sch\xf6ne Gr\xfc\xdfe\r\n" + part + "x\r\n":                                                         {"Subject: Grüße aus Köln", ""},
+		head + "this is no header\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nbody\r\n":                         {"body", "Lines of its header"},
+		head + part + "bad =ZZ code, 100=\r\n% and = \r\nmore =C3=A4=":                                                                                {"bad =ZZ code, 100% and more ä=", ""},
+		head + "Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\nYWI=\r\n!!Y2Q=Z\r\n":                                             {"abcd", ""},
+		head + "Content-Type: text/plain; charset=no-such\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nGr=FC=DFe\r\n":                        {"Gr", ""},
+	} {
+		m := readAs[*Text](t, []byte(mail), Options{Render: true})
+		if s := plainLines(m); m.Format != "email" || !strings.Contains(s, want[0]) || !strings.Contains(m.Note, want[1]) {
+			t.Errorf("%q is shown as\n%s\nnote: %s", mail, s, m.Note)
+		}
+	}
+}
+
 func TestBinary(t *testing.T) {
 	elf := append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"), make([]byte, 100)...)
 	b := readAs[*Binary](t, elf, Options{})

@@ -26,7 +26,6 @@ const (
 	maxEntries  = 20_000    // parts of an archive
 	maxUnpacked = 128 << 20 // bytes, all parts together
 	maxDepth    = 500       // of elements
-	maxAttached = 32 << 20  // bytes of an attachment that are counted
 )
 
 // Document collects the text of a document. It is not for concurrent use.
@@ -49,6 +48,7 @@ type Document struct {
 	found  bool // the sheet that is wanted
 	ask    int  // bytes of text at which Enough is asked
 	macros bool
+	notes  []string // on what is wrong with it
 	hidden hidden
 }
 
@@ -109,6 +109,12 @@ func (d *Document) Write() error {
 		return &NoSheet{d.Sheets}
 	}
 	return d.end(err)
+}
+
+func (d *Document) note(s string) {
+	if !slices.Contains(d.notes, s) {
+		d.notes = append(d.notes, s)
+	}
 }
 
 // Done lets go of the archive: nothing more is collected.
@@ -197,7 +203,7 @@ func (d *Document) findMain() {
 // Mentions names the parts of the document that its text does not tell of: pictures and the like at the beginning, hidden text in
 // every window, because strangers put orders to a model there.
 func (d *Document) Mentions(beginning bool) string {
-	var notes []string
+	notes := slices.Clone(d.notes)
 	var missing []string
 	if n := d.Pictures; n > 0 && len(d.out) > 0 { // without text it is said already
 		missing = append(missing, unreadable.Plural(n, "image"))
