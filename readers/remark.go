@@ -47,6 +47,9 @@ func (b *Binary) wayOut(head []byte) string {
 			return way.say
 		}
 	}
+	if len(b.Listing) > 0 {
+		return `pages: "NAME" shows a file of it by its name.`
+	}
 	if b.Summary == "" && (b.MediaType == "application/octet-stream" || strings.HasPrefix(b.MediaType, "text/")) && textButForNULs(head) {
 		return `It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`
 	}

@@ -18,6 +18,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/lazy"
 )
 
 // BashArgs are the arguments of Bash.
@@ -370,19 +371,19 @@ func (e *outputError) Unwrap() error { return e.err }
 
 // signs are the errors by which programs show that they meet the limits of a run.
 var signs = []struct {
-	sign *regexp.Regexp
+	sign func() *regexp.Regexp
 	hint func(s *Suite) string
 }{
-	{regexp.MustCompile(`(?i)cross-device|EXDEV`), func(*Suite) string {
+	{lazy.Regexp(`(?i)cross-device|EXDEV`), func(*Suite) string {
 		return "a directory that was there before can't be renamed by rename(2) here: mv does it"
 	}},
-	{regexp.MustCompile(`(?i)read-only file system|EROFS`), func(*Suite) string {
+	{lazy.Regexp(`(?i)read-only file system|EROFS`), func(*Suite) string {
 		return "outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"
 	}},
-	{regexp.MustCompile(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), func(*Suite) string {
+	{lazy.Regexp(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), func(*Suite) string {
 		return "a file of another user or group can't be changed here"
 	}},
-	{regexp.MustCompile(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
+	{lazy.Regexp(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
 		func(s *Suite) string {
 			if s.engine.ShellNetwork() {
 				return ""
@@ -394,7 +395,7 @@ var signs = []struct {
 // shellHints are for a program that wrote out.
 func (s *Suite) shellHints(out string) (hints []string) {
 	for _, one := range signs {
-		if one.sign.MatchString(out) {
+		if one.sign().MatchString(out) {
 			if h := one.hint(s); h != "" {
 				hints = append(hints, h)
 			}

@@ -12,7 +12,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -357,7 +356,7 @@ func (s *Shell) hashed() string {
 type shells struct {
 	mu  sync.Mutex
 	all map[string]*Shell
-	dir map[session.Key]string
+	dir session.Recent[string]
 	n   int
 }
 
@@ -443,7 +442,7 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 			s.failed = errors.Join(s.failed, marks.End())
 		}
 		if last.Len() > 0 && !a.Background {
-			shells.at(s.key, last.String())
+			shells.dir.Set(s.key, last.String())
 		}
 	}()
 	return s, nil
@@ -577,11 +576,6 @@ func (c *Call) EndShell(s *Shell) error {
 	return s.Run.Drop()
 }
 
-// EndShells ends the background shells of a session that has ended, and drops their changes.
-func (e *Engine) EndShells(k session.Key) error {
-	return e.shells.end(func(of session.Key) bool { return of == k })
-}
-
 // end ends the shells of the sessions that which reports true for, and drops their changes. No call of these sessions is under way.
 func (l *shells) end(which func(session.Key) bool) error {
 	l.mu.Lock()
@@ -592,7 +586,6 @@ func (l *shells) end(which func(session.Key) bool) error {
 			delete(l.all, id)
 		}
 	}
-	maps.DeleteFunc(l.dir, func(k session.Key, _ string) bool { return which(k) })
 	l.mu.Unlock()
 	var errs []error
 	for _, s := range gone {
@@ -633,22 +626,10 @@ func (l *shells) remove(s *Shell) {
 
 // begin is where a session's next shell begins.
 func (l *shells) begin(k session.Key, root string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if at := l.dir[k]; within(at, root) {
+	if at := l.dir.Get(k); within(at, root) {
 		return at
 	}
 	return root
-}
-
-// at says where a session's shell has ended.
-func (l *shells) at(k session.Key, dir string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dir == nil {
-		l.dir = map[session.Key]string{}
-	}
-	l.dir[k] = dir
 }
 
 // Marks passes on what a program writes, and takes out a mark that the program was told: it begins with a NUL and is made anew
