@@ -55,7 +55,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		} else if err != nil {
 			return nil, damagedOr(ctx, d.Format+" document", err)
 		}
-		if record.Sum != "" {
+		if record.Sum != "" && !o.all { // a search has the text kept elsewhere
 			r.kept.put(key, d)
 		}
 	}

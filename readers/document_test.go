@@ -510,7 +510,7 @@ func TestDocumentParts(t *testing.T) {
 			"<office:document-styles><style:header><text:p>top</text:p></style:header></office:document-styles>"), "", "1. a\n  b\n2. c [d](https://example.org/o)\n\n## Headers and footers\n\ntop\n"},
 		{book, "", "## Sheet: One\n\n1 | 30:00 | 25.60% | 77 | TRUE\n\nLinks:\n- A1: https://example.org/y\n- B1: Two!A1\n\nComments:\n- B1 (Anna): check this\n\n## Sheet: Two\n\n1 | 0.3\n"},
 		{book, "two", "## Sheet: Two\n\n1 | 0.3\n"}, {book, " 2 ", "## Sheet: Two\n\n1 | 0.3\n"}, {book, "Three", "!no such sheet"}, {book, "3", `!"One", "Two"`},
-		{ods, "Two", "## Table: Two\n\n| second |\n| --- |\n"}, {ods, "None", `!"One", "Two"`},
+		{ods, "Two", "## Sheet: Two\n\n| second |\n| --- |\n"}, {ods, "None", `!"One", "Two"`},
 		{talk, "", "## Slide 1\n\n[our site](https://example.org/z) and more\n"},
 		{ole, "", "!needs a password"}, {ole[:600], "", ""}, {zipOf(t, "mimetype", "application/vnd.oasis.opendocument.text", "encrypted-package", "x"), "", "!needs a password"},
 	} {

@@ -161,7 +161,8 @@ func (d *Document) openPart(part string, numbered map[string]*[10]string) error 
 				if len(tables) == 0 {
 					d.block()
 					if name := e.get("name"); name != "" && slides == 0 && len(paragraphs) == 0 && strings.HasSuffix(string(d.out), "\n\n") || sheets == 0 && name != "" {
-						if err := d.add("## Table: ", name, mark(e), "\n\n"); err != nil {
+						kind := map[bool]string{true: "Sheet", false: "Table"}[d.Format == "ods"]
+						if err := d.add("## ", kind, ": ", name, mark(e), "\n\n"); err != nil {
 							return false, err
 						}
 					}
