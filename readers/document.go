@@ -67,6 +67,14 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	return t, nil
 }
 
+func knowsEncrypted(f *file, o *Options) bool {
+	return len(f.head) > 0 && f.head[0] == 0xd0 && !forced(f, o) && office.Encrypted(f.R)
+}
+
+func refuseEncrypted(context.Context, *Readers, *file, *Options) (Content, error) {
+	return nil, &Encrypted{What: "Office document"}
+}
+
 // enough reports of the first part of a text whether it holds the window o. It is nil where only the whole does.
 func enough(o *Options) func([]byte) bool {
 	if o.fromEnd() {
