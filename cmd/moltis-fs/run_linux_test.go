@@ -298,6 +298,8 @@ func TestRunOnATerminal(t *testing.T) {
 	dir := realDir(t)
 	ws := filepath.Join(dir, "ws")
 	laid(t, ws+"/a", "one\n")
+	b, err := os.ReadFile(binary(t)) // which is in /tmp, and that is another one there
+	must(t, errors.Join(err, os.WriteFile(ws+"/m", b, 0o755)))
 	tty := openTerminal(t)
 	cmd := exec.Command(binary(t), "run", "--root", ws, "--data-dir", filepath.Join(dir, "data"), "--", "sh")
 	cmd.Dir, cmd.Env = ws, append(os.Environ(), "PS1=> ", "NO_COLOR=1", "TERM=dumb")
@@ -310,9 +312,13 @@ func TestRunOnATerminal(t *testing.T) {
 		{"echo star''ted; sleep 1000\n", "started\r\n"},
 		{"\x03", "> "},
 		{"echo two >> a; mkdir d; echo x > d/f; echo y > d/g\n", "> "},
-		{"printf '\\000%s' $" + markVariable + " > /dev/tty\n", "[y/N"}, // as run commit does: the program is in /tmp, which is another one there
-
+		{"sleep 1000 &\n", "> "},
+		{"./m run commit\n", "other programs run in this shell"},
+		{"kill $!; wait; cd d\n", "> "},
+		{"../m run commit\n", "[y/N"},
 		{"y\n", "changed 4 paths"},
+		{"", "> "},
+		{"cd ..\n", "> "}, // it was in d
 		{"rm d/f; echo three >> a; echo left\n", "left\r\n"},
 		{"exit 5\n", "[y/N"},
 		{"y\n", "changed 2 paths"},

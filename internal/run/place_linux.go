@@ -157,9 +157,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	control *os.File
 	reports chan report
-	paused  chan struct{}
-	gone    chan struct{} // closed when the helper is gone
-	over    chan struct{} // and when all is copied that the program has written
+	over    chan struct{} // closed when all is copied that the program has written
 	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
 	stdin   *os.File // ours, of the program's input; nil where it is none of ours
@@ -207,7 +205,6 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	}
 	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
 		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
-	o.Note = nil
 	for _, name := range r.Hidden {
 		if under(name, mounts) { // the overlay does not have it
 			o.Conceal = append(slices.Clip(o.Conceal), filepath.Join(r.Root, name))
@@ -242,8 +239,8 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close()                //nolint:errcheck // the helper has it
 	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended
-	q := &Process{r: r, control: os.NewFile(uintptr(pair[0]), "control"), reports: make(chan report, 4), paused: make(chan struct{}, 1),
-		gone: make(chan struct{}), over: make(chan struct{}), why: make(chan Limit, 1)}
+	q := &Process{r: r, control: os.NewFile(uintptr(pair[0]), "control"), reports: make(chan report, 4),
+		over: make(chan struct{}), why: make(chan Limit, 1)}
 	written, err := written(o)
 	if err != nil {
 		return nil, errors.Join(failed("writing the order", err), q.control.Close())
@@ -361,7 +358,6 @@ func written(o order) (*os.File, error) {
 
 // listen takes the helper's reports until it ends.
 func (q *Process) listen() {
-	defer close(q.gone)
 	defer close(q.reports)
 	raw, err := q.control.SyscallConn()
 	for err == nil {
@@ -379,10 +375,6 @@ func (q *Process) listen() {
 			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && q.screen != nil {
 				q.screen.begin(fds[0])
 			}
-		}
-		if r.Paused {
-			q.paused <- struct{}{}
-			continue
 		}
 		q.reports <- r
 	}
@@ -481,48 +473,16 @@ func (q *Process) Wait() (Status, error) {
 }
 
 // Signal sends a signal to the program's group of processes.
-func (q *Process) Signal(s syscall.Signal) error { return q.send(cmdSignal, byte(s)) }
+func (q *Process) Signal(s syscall.Signal) error {
+	if _, err := q.control.Write([]byte{byte(s)}); err != nil {
+		return failed("reaching the helper", err)
+	}
+	return nil
+}
 
 // Kill ends the program and all that it has started.
 func (q *Process) Kill() error {
 	q.stop("")
-	return nil
-}
-
-// Pause stops the program and all that it has started until Resume, and gives a terminal back meanwhile.
-func (q *Process) Pause() error {
-	err := q.send(cmdPause, 0)
-	if err == nil {
-		select {
-		case <-q.paused:
-		case <-q.gone: // not over: who reads the output may call this
-		}
-	}
-	if q.screen != nil {
-		q.screen.pause()
-	}
-	return err
-}
-
-// Resume has the program go on.
-func (q *Process) Resume() error {
-	if q.screen != nil {
-		q.screen.resume()
-	}
-	return q.send(cmdResume, 0)
-}
-
-// Resize gives the program's terminal the size of ours.
-func (q *Process) Resize() {
-	if q.screen != nil {
-		q.screen.resize()
-	}
-}
-
-func (q *Process) send(command, more byte) error {
-	if _, err := q.control.Write([]byte{command, more}); err != nil {
-		return failed("reaching the helper", err)
-	}
 	return nil
 }
 
