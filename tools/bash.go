@@ -28,6 +28,13 @@ type BashArgs struct {
 	Partial     *bool   `json:"partial,omitempty" doc:"make the changes that are allowed although others are not"`
 }
 
+func (a *BashArgs) check() error {
+	if strings.TrimSpace(a.Command) == "" {
+		return bad("send the command to run", "command is empty")
+	}
+	return nil
+}
+
 func (a *BashArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Command} }
 
 // BashOutputArgs are the arguments of BashOutput.
@@ -380,36 +387,24 @@ type outputError struct {
 func (e *outputError) Error() string { return fmt.Sprint("the program has ended: ", e.err) }
 func (e *outputError) Unwrap() error { return e.err }
 
-// signs are the errors by which programs show that they meet the limits of a run.
+// signs are the errors by which programs show that they meet the limits of a run, with what to do. The last is for those without a network.
 var signs = []struct {
 	sign *regexp.Regexp
-	hint func(s *Suite) string
+	hint string
 }{
-	{regexp.MustCompile(`(?i)cross-device|EXDEV`), func(*Suite) string {
-		return "a directory that was there before can't be renamed by rename(2) here: mv does it"
-	}},
-	{regexp.MustCompile(`(?i)read-only file system|EROFS`), func(*Suite) string {
-		return "outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"
-	}},
-	{regexp.MustCompile(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), func(*Suite) string {
-		return "a file of another user or group can't be changed here"
-	}},
+	{regexp.MustCompile(`(?i)cross-device|EXDEV`), "a directory that was there before can't be renamed by rename(2) here: mv does it"},
+	{regexp.MustCompile(`(?i)read-only file system|EROFS`),
+		"outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"},
+	{regexp.MustCompile(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), "a file of another user or group can't be changed here"},
 	{regexp.MustCompile(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
-		func(s *Suite) string {
-			if s.engine.ShellNetwork() {
-				return ""
-			}
-			return "programs have no network; the operator can change that by network = true in [tools.run]"
-		}},
+		"programs have no network; the operator can change that by network = true in [tools.run]"},
 }
 
 // shellHints are for a program that wrote out.
 func (s *Suite) shellHints(out string) (hints []string) {
-	for _, one := range signs {
-		if one.sign.MatchString(out) {
-			if h := one.hint(s); h != "" {
-				hints = append(hints, h)
-			}
+	for i, one := range signs {
+		if one.sign.MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
+			hints = append(hints, one.hint)
 		}
 	}
 	return hints

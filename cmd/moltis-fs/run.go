@@ -22,6 +22,9 @@ import (
 // exitNotKept is the exit status where the program was not started, or its changes were not made; env(1) has it so.
 const exitNotKept = 125
 
+// windowChange is SIGWINCH, for which Windows has no name.
+const windowChange = syscall.Signal(28)
+
 func runCommand() *command {
 	return &command{
 		name: "run", serves: true, run: runProgram, args: "[OPTIONS] -- COMMAND [ARGUMENT…]", max: 1 << 20,
@@ -65,12 +68,12 @@ func runProgram(ctx context.Context, in *invocation) error {
 	if id := in.option("drop"); id != "" {
 		return in.dropRun(id)
 	}
-	if len(in.args) == 0 && !in.given("resume") {
+	if len(in.args) == 0 && !in.given("resume") || len(in.args) > 0 && in.args[0] == "" {
 		return misuse(seeHelp(in.command), "run needs -- COMMAND [ARGUMENT…], or --resume ID")
 	}
 	// the program gets what the terminal sends; we go on to ask about what it has changed
 	came := make(chan os.Signal, 8)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, windowChange)
 	defer signal.Stop(came)
 	s, err := in.forCalls(ctx)
 	if err != nil {
@@ -185,7 +188,7 @@ func (in *invocation) dropRun(id string) error {
 		err = r.Drop()
 	}
 	if e, ok := errors.AsType[*runs.Error](err); ok {
-		return &exitError{status: exitRefused, what: e.Error(), hint: e.Do}
+		return &exitError{status: exitNotKept, what: e.Error(), hint: e.Do}
 	}
 	return err
 }

@@ -81,7 +81,6 @@ func (c *Call) ApplyRun(ctx context.Context, a RunArgs) (*Ran, error) {
 		return nil, err
 	}
 	r.out.Done = done
-	r.tell()
 	return &r.out, nil
 }
 
@@ -488,7 +487,11 @@ func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 	if ignored {
 		r.out.Ignored.Files, r.out.Ignored.Bytes = r.out.Ignored.Files+1, r.out.Ignored.Bytes+c.After.Size
 	}
-	r.note(c, RunChange{Ignored: ignored})
+	ch := RunChange{Ignored: ignored}
+	if t.After.From == nil {
+		ch.Added, ch.Removed = diff.Counts(Hunks(t))
+	}
+	r.note(c, ch)
 	return nil
 }
 
@@ -552,19 +555,6 @@ func (r *running) content(c *run.Change, t *Target, name string, ignored bool) e
 func (r *running) note(c *run.Change, ch RunChange) {
 	ch.Path, ch.Before, ch.After = r.name(c.Path), kindOfRun(&c.Before), kindOfRun(&c.After)
 	r.out.Changes = append(r.out.Changes, ch)
-}
-
-// tell counts the lines of the answer.
-func (r *running) tell() {
-	at := map[string]*RunChange{}
-	for i := range r.out.Changes {
-		at[r.out.Changes[i].Path] = &r.out.Changes[i]
-	}
-	for _, t := range r.out.Targets {
-		if ch := at[t.True]; ch != nil && t.After.From == nil {
-			ch.Added, ch.Removed = diff.Counts(Hunks(t))
-		}
-	}
 }
 
 func kindOfRun(s *run.State) guardfs.Kind {

@@ -49,11 +49,6 @@ func checked(o Options) (_ Options, own bool, err error) {
 	if _, err := os.Lstat(marker); err == nil {
 		return refuse(Nested, "", "this is inside of a run already", "run the program itself: it is in the overlay of that run")
 	}
-	for _, p := range slices.Concat([]string{o.Root, o.Data}, o.Write, o.Conceal) {
-		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
-			return refuse(Place, p, strconv.Quote(p)+" is no absolute path", "")
-		}
-	}
 	for _, kernels := range []string{"/", "/proc", "/sys", "/dev"} {
 		if o.Root == kernels || kernels != "/" && within(o.Root, kernels) && !within(o.Root, "/dev/shm") {
 			return refuse(Place, o.Root, "the root is "+o.Root, "name a directory of files as the root")
@@ -72,19 +67,15 @@ func checked(o Options) (_ Options, own bool, err error) {
 			}
 		}
 	}
-	o.Hidden, o.Conceal = slices.Clone(o.Hidden), slices.Clone(o.Conceal)
-	o.Conceal = slices.DeleteFunc(append(o.Conceal, o.Data), func(p string) bool {
-		if name, err := filepath.Rel(o.Root, p); err == nil && p != o.Root && within(p, o.Root) {
-			o.Hidden = append(o.Hidden, name)
-			return true
-		}
-		return false
-	})
-	for _, name := range o.Hidden {
-		if name == "." || !filepath.IsLocal(name) || filepath.Clean(name) != name {
-			return refuse(Place, name, strconv.Quote(name)+" is no name below the root", "")
+	hidden, conceal := slices.Clone(o.Hidden), []string(nil)
+	for _, p := range append(slices.Clip(o.Conceal), o.Data) {
+		if name, below := strings.CutPrefix(p, o.Root+"/"); below {
+			hidden = append(hidden, name)
+		} else {
+			conceal = append(conceal, p)
 		}
 	}
+	o.Hidden, o.Conceal = hidden, conceal
 	own = !privileged()
 	var st unix.Stat_t
 	if err := unix.Stat(o.Root, &st); err != nil {
@@ -198,7 +189,7 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	}
 	if r.Mounts = mounts; !probe {
 		r.Args = p.Args
-		r.Boot, r.Synced = boot(), false
+		r.Boot = boot()
 		if err := r.save(); err != nil {
 			return nil, err
 		}
@@ -472,8 +463,12 @@ func (q *Process) Wait() (Status, error) {
 	return q.status, q.err
 }
 
-// Signal sends a signal to the program's group of processes.
+// Signal sends a signal to the program's group of processes. SIGWINCH gives its terminal the size of ours.
 func (q *Process) Signal(s syscall.Signal) error {
+	if s == unix.SIGWINCH && q.screen != nil {
+		q.screen.resize()
+		return nil
+	}
 	if _, err := q.control.Write([]byte{byte(s)}); err != nil {
 		return failed("reaching the helper", err)
 	}

@@ -224,22 +224,16 @@ func TestRefused(t *testing.T) {
 			change func(*Options)
 			want   Reason
 		}{
-			"the root of all":         {func(o *Options) { o.Root = "/" }, Place},
-			"the kernel's":            {func(o *Options) { o.Root = "/proc/self" }, Place},
-			"relative":                {func(o *Options) { o.Root = "root" }, Place},
-			"not clean":               {func(o *Options) { o.Root += "/../root" }, Place},
-			"by a link":               {func(o *Options) { o.Root = dir + "/link" }, Place},
-			"missing":                 {func(o *Options) { o.Root = dir + "/missing" }, Place},
-			"a file":                  {func(o *Options) { o.Root += "/f" }, Place},
-			"in the data":             {func(o *Options) { o.Root = o.Data + "/below" }, Place},
-			"writable root":           {func(o *Options) { o.Write = []string{o.Root} }, Place},
-			"writable in the root":    {func(o *Options) { o.Write = []string{o.Root + "/foreign"} }, Place},
-			"writable over the root":  {func(o *Options) { o.Write = []string{dir} }, Place},
-			"writable data":           {func(o *Options) { o.Write = []string{o.Data + "/below"} }, Place},
-			"hidden out of the root":  {func(o *Options) { o.Hidden = []string{"../data"} }, Place},
-			"hidden root":             {func(o *Options) { o.Hidden = []string{"."} }, Place},
-			"hidden absolute":         {func(o *Options) { o.Hidden = []string{"/etc"} }, Place},
-			"conceal what is no path": {func(o *Options) { o.Conceal = []string{"x\x00"} }, Place},
+			"the root of all":        {func(o *Options) { o.Root = "/" }, Place},
+			"the kernel's":           {func(o *Options) { o.Root = "/proc/self" }, Place},
+			"by a link":              {func(o *Options) { o.Root = dir + "/link" }, Place},
+			"missing":                {func(o *Options) { o.Root = dir + "/missing" }, Place},
+			"a file":                 {func(o *Options) { o.Root += "/f" }, Place},
+			"in the data":            {func(o *Options) { o.Root = o.Data + "/below" }, Place},
+			"writable root":          {func(o *Options) { o.Write = []string{o.Root} }, Place},
+			"writable in the root":   {func(o *Options) { o.Write = []string{o.Root + "/foreign"} }, Place},
+			"writable over the root": {func(o *Options) { o.Write = []string{dir} }, Place},
+			"writable data":          {func(o *Options) { o.Write = []string{o.Data + "/below"} }, Place},
 		} {
 			o := o
 			c.change(&o)
@@ -469,11 +463,7 @@ func TestTerminal(t *testing.T) {
 		expect(step[1])
 	}
 	must(t, unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 55}))
-	must(t, unix.Kill(os.Getpid(), unix.SIGWINCH))
-	until(t, "the program's terminal has the new size", func() bool {
-		size, err := unix.IoctlGetWinsize(int(q.screen.master.Fd()), unix.TIOCGWINSZ)
-		return err == nil && size.Row == 11
-	})
+	must(t, q.Signal(unix.SIGWINCH))
 	typed("stty size\n")
 	expect("11 55")
 	expect("ready> ")

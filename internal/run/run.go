@@ -82,7 +82,7 @@ type Info struct {
 	Args    []string // of the last program
 	Live    bool     // somebody has it open
 	Damaged bool     // its record can't be read; it can only be dropped
-	Torn    bool     // the machine ended before the upper layer was on the disk: files in it may be empty or cut
+	Torn    bool     // the machine was started anew since, and nobody knows what of it was on the disk: files may be empty or cut
 }
 
 // A Reason says why a run can't be had.

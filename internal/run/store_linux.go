@@ -32,7 +32,6 @@ type record struct {
 	Began     time.Time
 	Args      []string
 	Boot      string // of the machine, when the last program began
-	Synced    bool   // the upper layer is on the disk
 }
 
 // A Run is an upper layer over a workspace, which is open to this process alone. Its methods are for one goroutine.
@@ -482,7 +481,7 @@ func (r *Run) ID() string { return r.id }
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != "" && r.Boot != boot()}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: r.Boot != "" && r.Boot != boot()}
 }
 
 // Upper gives the upper layer.
@@ -508,28 +507,9 @@ func (r *Run) Close() error {
 	if r.lock == nil {
 		return nil
 	}
-	var err error
-	if r.process != nil {
-		if err = syncfs(r.file(UpperName)); err == nil {
-			r.Synced = true
-			err = r.save()
-		}
-	}
-	err = errors.Join(err, r.lock.Close())
+	err := r.lock.Close()
 	r.lock = nil
 	return err
-}
-
-// syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
-func syncfs(dir string) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-	if err == nil {
-		err = errors.Join(unix.Syncfs(fd), unix.Close(fd))
-	}
-	if err != nil {
-		return failed("syncing the upper layer", err)
-	}
-	return nil
 }
 
 // boot tells the times apart that the machine was started.

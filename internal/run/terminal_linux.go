@@ -5,7 +5,6 @@ package run
 import (
 	"io"
 	"os"
-	"os/signal"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,19 +13,18 @@ import (
 type screen struct {
 	in     *os.File // nil for none
 	out    io.Writer
-	shown  chan struct{}  // closed when all that the program has written is copied
-	sized  chan os.Signal // our terminal has another size
-	master *os.File       // the program's, nil before it has one
-	before *unix.Termios  // the state of our terminal, nil where it is none
-	wake   *os.File       // ends copying of the input; nil where nothing is copied
-	ended  chan struct{}  // closed when it has ended
+	shown  chan struct{} // closed when all that the program has written is copied
+	master *os.File      // the program's, nil before it has one
+	before *unix.Termios // the state of our terminal, nil where it is none
+	wake   *os.File      // ends copying of the input; nil where nothing is copied
+	ended  chan struct{} // closed when it has ended
 }
 
 func newScreen(in *os.File, out io.Writer) *screen {
 	if out == nil {
 		out = io.Discard
 	}
-	return &screen{in: in, out: out, shown: make(chan struct{}), sized: make(chan os.Signal, 2)}
+	return &screen{in: in, out: out, shown: make(chan struct{})}
 }
 
 // begin connects the program's terminal.
@@ -34,13 +32,7 @@ func (s *screen) begin(fd int) {
 	_ = unix.SetNonblock(fd, true)
 	s.master = os.NewFile(uintptr(fd), "terminal")
 	s.take()
-	signal.Notify(s.sized, unix.SIGWINCH)
-	s.sized <- unix.SIGWINCH
-	go func() {
-		for range s.sized {
-			s.resize()
-		}
-	}()
+	s.resize()
 	go func() {
 		defer close(s.shown)
 		_, _ = io.Copy(s.out, s.master) // it ends with an error when the program has
@@ -115,8 +107,6 @@ func (s *screen) close() {
 		return
 	}
 	<-s.shown
-	signal.Stop(s.sized)
-	close(s.sized)
 	if s.wake != nil {
 		s.wake.Close() //nolint:errcheck // nothing is written through it
 		<-s.ended
