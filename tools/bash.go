@@ -410,9 +410,12 @@ func (s *Suite) shellHints(out string) (hints []string) {
 	return hints
 }
 
+// Command is a program for [Suite.Run]: its Args, Dir, Stdin, Stdout, Stderr, and what it may do besides.
+type Command = engine.ShellArgs
+
 // Running is what a person has run by [Suite.Run].
 type Running struct {
-	engine.ShellArgs
+	Command
 	Signals <-chan os.Signal
 	Diff    bool // change nothing and keep the run: the answer has the diff
 	Partial bool // make the changes that are allowed, although others are not
@@ -427,7 +430,7 @@ func (s *Suite) Run(ctx context.Context, as Call, p Running) (Payload, error) {
 	out, err := engine.Do(ctx, s.engine, c, engine.Operation[struct{}, answer]{
 		Changes: !p.Diff, Own: true, Time: longestProgram,
 		Run: func(ctx context.Context, _ struct{}) (answer, error) {
-			sh, err := c.Shell(ctx, p.ShellArgs)
+			sh, err := c.Shell(ctx, p.Command)
 			if err != nil {
 				return answer{}, err
 			}

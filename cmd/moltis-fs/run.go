@@ -84,7 +84,7 @@ func runProgram(ctx context.Context, in *invocation) error {
 		return closing(s, fmt.Errorf("finding the working directory: %w", err))
 	}
 	p := tools.Running{Diff: in.given("diff"), Partial: in.given("partial"), Signals: came}
-	p.ShellArgs = engine.ShellArgs{Args: in.args, Dir: wd, Resume: in.option("resume"), Network: in.given("network"), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p.Command = tools.Command{Args: in.args, Dir: wd, Resume: in.option("resume"), Network: in.given("network"), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	for _, dir := range in.all("write") {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
