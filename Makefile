@@ -119,6 +119,7 @@ soak:
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^(TestManyQuestions|TestManyCheckpoints)$$' -questions 10000 -checkpoints 100000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
+	go test ./cmd/moltis-fs -count=1 -timeout 2h -v -run '^TestSessionsWithoutEnd$$' -sessions 100000
 	go test ./internal/serve/mcp -count=1 -run '^TestHTTPHalfOpen$$' -halfopen 10000
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWhereInGo$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000

@@ -41,6 +41,8 @@ type PDF struct {
 	HiddenPages      []int       `json:"hidden_pages,omitempty"` // which have them
 	TokenEstimate    int         `json:"token_estimate"`
 	Note             string      `json:"note,omitempty"`
+
+	read []pdf.Page
 }
 
 // PageImage is one page as it looks: Page, Width, Height, Format, MediaType, and the image itself
@@ -106,13 +108,18 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 	}
 	pages, err := r.pdfs.Read(inTime, doc, pdf.Job{
-		Pages:  func(total int) ([]int, error) { return parsePages(o.Pages, total) },
-		Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes,
+		Pages: func(total int) ([]int, error) {
+			if o.all {
+				return span(1, total), nil
+			}
+			return parsePages(o.Pages, total)
+		},
+		TextOnly: o.all, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p := &PDF{Pages: pages.Total}
+	p := &PDF{Pages: pages.Total, read: pages.Pages}
 	p.fill(pages, o)
 	if f.Size <= memoryLimit {
 		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {

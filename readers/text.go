@@ -295,6 +295,9 @@ type page struct {
 
 func newPage(o *Options, hint int) *page {
 	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars}
+	if o.all {
+		p.style, p.chars = "none", math.MaxInt
+	}
 	p.buf = make([]byte, 0, min(hint, p.max)+64)
 	return p
 }
@@ -396,6 +399,8 @@ func (p *page) tokens() int { return (len(p.buf)*3 + p.weight + 11) / 12 }
 
 func appendNumber(b []byte, n int, style string) []byte {
 	switch style {
+	case "none":
+		return b
 	case "compact":
 		return append(strconv.AppendInt(b, int64(n), 10), ':')
 	case "tab":

@@ -17,6 +17,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/lazy"
 )
 
 // BashArgs are the arguments of Bash.
@@ -389,21 +390,21 @@ func (e *outputError) Unwrap() error { return e.err }
 
 // signs are the errors by which programs show that they meet the limits of a run, with what to do. The last is for those without a network.
 var signs = []struct {
-	sign *regexp.Regexp
+	sign func() *regexp.Regexp
 	hint string
 }{
-	{regexp.MustCompile(`(?i)cross-device|EXDEV`), "a directory that was there before can't be renamed by rename(2) here: mv does it"},
-	{regexp.MustCompile(`(?i)read-only file system|EROFS`),
+	{lazy.Regexp(`(?i)cross-device|EXDEV`), "a directory that was there before can't be renamed by rename(2) here: mv does it"},
+	{lazy.Regexp(`(?i)read-only file system|EROFS`),
 		"outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"},
-	{regexp.MustCompile(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), "a file of another user or group can't be changed here"},
-	{regexp.MustCompile(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
+	{lazy.Regexp(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), "a file of another user or group can't be changed here"},
+	{lazy.Regexp(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
 		"programs have no network; the operator can change that by network = true in [tools.run]"},
 }
 
 // shellHints are for a program that wrote out.
 func (s *Suite) shellHints(out string) (hints []string) {
 	for i, one := range signs {
-		if one.sign.MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
+		if one.sign().MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
 			hints = append(hints, one.hint)
 		}
 	}

@@ -214,7 +214,7 @@ func TestBashInTheBackground(t *testing.T) {
 	if got := call("s2", "Bash", map[string]any{"command": "sleep 1000; echo x > never", "run_in_background": true}); !strings.Contains(got, `"running"`) {
 		t.Error(got)
 	}
-	must(t, s.Dialect().(dialect.Sessions).EndSession(t.Context(), "", "s1"))
+	must(t, s.Dialect().(dialect.Sessions).EndSession(t.Context(), "", "s1", false))
 	if got := call("s1", "BashOutput", map[string]any{"bash_id": "bash_4"}); !strings.Contains(got, `"not_found"`) {
 		t.Errorf("its session has ended: %s", got)
 	}

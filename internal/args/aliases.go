@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"moltisfs/internal/lazy"
 )
 
 // Names are the names that other agents' tools have for the arguments of a tool.
@@ -249,12 +250,12 @@ func LastLine(c *call, _ *Alias, m member) bool {
 	return true
 }
 
-var twoNumbers = regexp.MustCompile(`^\[?\s*[Ll]?(-?\d+)"?\s*(?:,|-|:|to|\.\.)\s*"?[Ll]?(-?\d+)\s*"?\]?$`)
+var twoNumbers = lazy.Regexp(`^\[?\s*[Ll]?(-?\d+)"?\s*(?:,|-|:|to|\.\.)\s*"?[Ll]?(-?\d+)\s*"?\]?$`)
 
 // LineRange is [10, 20], "10-20" or [10, -1].
 func LineRange(c *call, _ *Alias, m member) bool {
 	text := strings.Trim(string(m.value), "\" \t\n")
-	n := twoNumbers.FindStringSubmatch(strings.Join(strings.Fields(text), " "))
+	n := twoNumbers().FindStringSubmatch(strings.Join(strings.Fields(text), " "))
 	if n == nil {
 		return false
 	}

@@ -1132,7 +1132,7 @@ func ends(t *Target) diff.Ends {
 // the old content is still known.
 func (e *Engine) modified(t *Target) HashFacts {
 	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
-	if old, ok := e.ledger.Content(f.Was); ok {
+	if old, ok := e.earlier(f.Was); ok {
 		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
 			diff.Patch(text(old), text(t.Before.Content)))
 	}
@@ -1145,7 +1145,7 @@ func (e *Engine) lastSeen(t *Target) []byte {
 	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
 		return nil
 	}
-	old, _ := e.ledger.Content(t.Known.Seen.Hash)
+	old, _ := e.earlier(t.Known.Seen.Hash)
 	return old
 }
 

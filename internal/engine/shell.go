@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -272,7 +271,7 @@ func (s *Shell) Written() (out, err string, left int64) {
 type shells struct {
 	mu  sync.Mutex
 	all map[string]*Shell
-	dir map[session.Key]string
+	dir session.Recent[string]
 	n   int
 }
 
@@ -330,7 +329,7 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 		left = "/var/tmp/" + leftName
 	}
 	if a.Line != "" {
-		p.Dir, p.Args = c.shells.last(s.key), c.shellOf(a.Line, left)
+		p.Dir, p.Args = c.shells.dir.Get(s.key), c.shellOf(a.Line, left)
 	} else if a.Terminal && len(a.Args) == 1 {
 		p.Env = append(p.Env, CommitVariable+"="+left)
 	}
@@ -348,7 +347,7 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 		defer close(s.ended)
 		s.Status, s.failed = s.process.Wait()
 		if s.Left = s.Run.Temporary(leftName); a.Line != "" && s.Left != "" && !a.Background {
-			shells.leave(s.key, s.Left)
+			shells.dir.Set(s.key, s.Left)
 		}
 	}()
 	return s, nil
@@ -451,11 +450,6 @@ func (c *Call) EndShell(s *Shell) error {
 	return s.Run.Drop()
 }
 
-// EndShells ends the background shells of a session that has ended, and drops their changes.
-func (e *Engine) EndShells(k session.Key) error {
-	return e.shells.end(func(of session.Key) bool { return of == k })
-}
-
 // end ends the shells of the sessions that which reports true for, and drops their changes. No call of these sessions is under way.
 func (l *shells) end(which func(session.Key) bool) error {
 	l.mu.Lock()
@@ -466,7 +460,6 @@ func (l *shells) end(which func(session.Key) bool) error {
 			delete(l.all, id)
 		}
 	}
-	maps.DeleteFunc(l.dir, func(k session.Key, _ string) bool { return which(k) })
 	l.mu.Unlock()
 	var errs []error
 	for _, s := range gone {
@@ -503,21 +496,4 @@ func (l *shells) remove(s *Shell) {
 	if l.all[s.ID] == s {
 		delete(l.all, s.ID)
 	}
-}
-
-// last is where the session's last shell has ended, "" before.
-func (l *shells) last(k session.Key) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dir[k]
-}
-
-// leave says where a session's shell has ended.
-func (l *shells) leave(k session.Key, dir string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dir == nil {
-		l.dir = map[session.Key]string{}
-	}
-	l.dir[k] = dir
 }

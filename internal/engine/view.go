@@ -22,6 +22,8 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
+	"moltisfs/readers"
 )
 
 // A View is a look of a reading tool at one path.
@@ -594,6 +596,9 @@ func (c *Call) Walk(ctx context.Context, root string,
 				defer cancel()
 			}
 			w := grep.Walk{NoIgnore: !c.cfg.RespectGitignore}
+			if c.cfg.SearchDocuments && c.readers != nil {
+				w.Documents = searched{c}
+			}
 			if c.Progress != nil {
 				w.Come = &c.Progress.Files
 			}
@@ -617,10 +622,19 @@ func (c *Call) Walk(ctx context.Context, root string,
 				}
 				defer f.Close()
 				w.File, w.Name = grep.GuardedFile(f), h.Object().True
+				if w.Elsewhere != nil && w.Documents != nil && isDocument(f) {
+					w.Elsewhere = nil // its text is made here, as for Read
+				}
 			}
 			return nil, use(ctx, w)
 		},
 	})
+}
+
+func isDocument(f *guardfs.File) bool {
+	head := make([]byte, 16<<10)
+	n, _ := f.ReadAt(head, 0) // an error comes again
+	return readers.IsDocument(head[:n], f, f.Info().Size, encodings.Sniff(head[:n]) == encodings.Binary)
 }
 
 // rulesTold are the operator's rules for another process.

@@ -43,6 +43,7 @@ type walk struct {
 	Excludes   []byte
 	IgnoreCase *bool
 	Home       string
+	Documents  bool // which they are is told, but no text is made of them
 }
 
 // lines is the part of grep.Query that travels.
@@ -142,7 +143,8 @@ func (e elsewhere) above(w *grep.Walk) bool {
 func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {
 	q.Rules = e.rules
 	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore,
-		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
+		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home,
+		Documents: w.Documents != nil}
 	if w.Dir != nil {
 		q.Walk.Root = w.Dir.True()
 	}

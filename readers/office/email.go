@@ -49,7 +49,9 @@ func LooksEmail(head []byte) bool {
 }
 
 // Email writes the headers a person sees, the text, and the names of attachments.
-func (d *Document) Email(raw []byte) error {
+func (d *Document) Email(raw []byte) error { return d.end(d.email(raw)) }
+
+func (d *Document) email(raw []byte) error {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
 		return &unreadable.Damaged{What: "email", Why: err.Error()}
@@ -128,7 +130,7 @@ func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) er
 	}
 	e.d.block()
 	if media == "text/html" {
-		return e.d.HTML(bytes.NewReader(content))
+		return e.d.html(bytes.NewReader(content), false)
 	}
 	return e.d.add(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n")
 }

@@ -234,7 +234,7 @@ func (d *Document) hiddenSlide(slide string) (mark string) {
 		if show := e.get("show"); e.name == "sld" && (show == "0" || show == "false") {
 			mark = " (hidden)"
 		}
-		return false, ErrFull // the first element is enough
+		return false, errEnd // the first element is enough
 	}})
 	return mark
 }

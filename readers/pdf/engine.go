@@ -52,6 +52,7 @@ const (
 type Job struct {
 	Pages     func(total int) ([]int, error) // which pages, of so many
 	Render    bool
+	TextOnly  bool // no images, of pages without a text layer either
 	Edge      int
 	ImageMax  int64
 	TextBytes int64
@@ -95,6 +96,7 @@ type PageImage struct {
 type Engine struct {
 	memory int64       // bytes of the sandbox
 	turn   *share.Pool // one, held while a document is read
+	text   textPages   // its holder's
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
 	cache  wasm.Cache
@@ -162,6 +164,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 // processors.
 func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	ctx = experimental.WithFunctionListenerFactory(ctx, &p.text)
 	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newMemory)))
 	pool, err := sandbox(webassembly.Config{
 		Context:  ctx,
@@ -328,7 +331,8 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 	if err != nil {
 		return nil, &engineStart{err}
 	}
-	open := &requests.OpenDocument{File: &from.Held}
+	held := mended(from.Held)
+	open := &requests.OpenDocument{File: &held}
 	if from.Held == nil {
 		open = &requests.OpenDocument{FileReader: from.File, FileReaderSize: from.File.Size()}
 	}
@@ -347,7 +351,7 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 		// Not every error leaves a clean instance; a new sandbox is cheap.
 		return nil, &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
 	}
-	pages, err = readPages(ctx, instance, doc.Document, job, done)
+	pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	var ours unreadable.Hinter
 	if err == nil || errors.As(err, &ours) {
 		if instance.Close() == nil {
@@ -370,7 +374,7 @@ func pdfReason(err error) string {
 }
 
 // readPages reads one page after the other, and calls done after each with all pages so far.
-func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
+func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
 	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
 	if err != nil {
 		return nil, err
@@ -399,13 +403,13 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 			continue
 		}
 		at := requests.Page{ByReference: &loaded.Page}
-		if err := readPage(ctx, in, doc, at, &page); err != nil {
+		if err := p.readPage(ctx, in, doc, at, &page); err != nil {
 			if failures++; ctx.Err() != nil || failures > 4 {
 				return nil, broken(ctx, err)
 			}
 			page.Failed = true
 		}
-		scan := page.NoText && page.DrawnOn() && !page.Failed
+		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
 		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
 			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 			break // its image belongs to the next answer
@@ -434,8 +438,8 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 }
 
 // readPage takes the page's text, and behind it the words of annotations and form fields.
-func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
-	text, err := pageText(in, at)
+func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
+	text, err := p.pageText(in, at)
 	if err != nil {
 		return err
 	}
