@@ -47,7 +47,6 @@ type order struct {
 	User, Own bool
 	Mounts    []string
 	Sockets   []string // outside of the root
-	Probe     bool     // nothing is run
 
 	Args, Env []string
 	Dir       string
@@ -102,10 +101,6 @@ func help() {
 	}
 	var program atomic.Int64
 	err := furnishPlace(&o)
-	if err == nil && o.Probe {
-		tell(report{Started: true}, -1)
-		os.Exit(0)
-	}
 	if err == nil {
 		err = runProgram(&o, &program)
 	}

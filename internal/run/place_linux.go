@@ -24,13 +24,13 @@ import (
 
 const another = "name a data directory on a file system of its own, such as a volume, with --data-dir or MOLTIS_DATA_DIR"
 
-// Probe says why a run over o.Root can't be had, by making one in which nothing runs.
+// Probe says why a run over o.Root can't be had, by making one. That there is no true to run in it does not matter.
 func Probe(o Options) error {
 	r, err := New(o)
 	if err != nil {
 		return err
 	}
-	p, err := r.start(context.Background(), Program{}, true)
+	p, err := r.Start(context.Background(), Program{Args: []string{"true"}})
 	if err == nil {
 		_, err = p.Wait()
 	}
@@ -162,10 +162,6 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if len(p.Args) == 0 {
 		return nil, &Error{Reason: Failed, Why: "there is no program to run"}
 	}
-	return r.start(ctx, p, false)
-}
-
-func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error) {
 	if r.Root == "" {
 		return nil, &Error{Reason: Gone, Path: r.id, Why: "the record of the run " + r.id + " is damaged", Do: "drop it"}
 	}
@@ -187,14 +183,11 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	if err := fresh(r.file("tmp")); err != nil { // a link of an earlier program's could lead elsewhere
 		return nil, failed("making /tmp", err)
 	}
-	if r.Mounts = mounts; !probe {
-		r.Args = p.Args
-		r.Boot = boot()
-		if err := r.save(); err != nil {
-			return nil, err
-		}
+	r.Mounts, r.Args, r.Boot = mounts, p.Args, boot()
+	if err := r.save(); err != nil {
+		return nil, err
 	}
-	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
+	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root),
 		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
 	for _, name := range r.Hidden {
 		if under(name, mounts) { // the overlay does not have it
