@@ -167,7 +167,7 @@ func sample(b []byte) []byte {
 }
 
 // guess finds the encoding of text that is not UTF-8. It gives nil when that is unknown.
-func guess(b []byte) *text.Encoding { return text.Lookup(text.Guess(b)) }
+func guess(b []byte) *text.Encoding { return text.Guess(b).Encoding }
 
 // rowsToUTF8 makes the texts of rows UTF-8: decoded where their encoding can be guessed, else with
 // replacement characters.

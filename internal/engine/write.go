@@ -284,7 +284,7 @@ func (c *Call) encoded(t *Target, content string) ([]byte, error) {
 		}
 		size = t.Before.Info.Size
 	}
-	enc, mark, _ := encodings.Of("", like)
+	enc, mark := encodings.Of("", like)
 	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
 		return []byte(content), nil
 	}

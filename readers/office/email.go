@@ -120,7 +120,7 @@ func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) er
 	}
 	var content []byte
 	for _, asked := range []string{params["charset"], ""} {
-		if enc, mark := text.ToRead(asked, raw); enc != nil {
+		if enc, mark := text.ToRead(asked, raw); enc.Encoding != nil {
 			if content, err = enc.Decode(raw[mark:]); err == nil {
 				break
 			}
@@ -179,7 +179,7 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 
 func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	e, _ := text.ToRead(name, nil)
-	if name == "" || e == nil {
+	if name == "" || e.Encoding == nil {
 		return nil, fmt.Errorf("unknown encoding %q", name)
 	}
 	return e.Codec.NewDecoder().Reader(in), nil
