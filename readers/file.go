@@ -215,6 +215,19 @@ func decode(e *text.Encoding, b []byte) ([]byte, error) {
 	return out, nil
 }
 
+// Known is the encoding in which t was read by o, for a session to go on with: with a question mark behind it where nobody named it, and empty
+// for UTF-8 that nobody named.
+func (t *Text) Known(o Options) string {
+	name, _, marked := strings.Cut(t.Encoding, " ")
+	switch {
+	case o.Encoding != "":
+		return name
+	case marked || name == text.UTF8.Name:
+		return ""
+	}
+	return name + text.GuessMark
+}
+
 // readAs notes in which encoding t was read, and behind a byte order mark of how many bytes.
 func (t *Text) readAs(d text.Detected, mark int) {
 	t.Encoding, t.EncodingGuess, t.RunnerUp = d.Name, d.Guessed && d.Mapped(), ""

@@ -1208,7 +1208,7 @@ func (c *Call) rememberTail(t *Target) error {
 	sight := &ReadRecord{Unit: "byte", Lines: -1}
 	if seen := t.Known.Seen; seen != nil {
 		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
-		sight.Whole = seen.Whole && !t.Known.Stale
+		sight.Whole, sight.Encoding = seen.Whole && !t.Known.Stale, seen.Encoding
 	}
 	return c.remember(guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
 }
@@ -1475,7 +1475,7 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
-			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole, Encoding: t.After.encoding}
 			if t.After.From != nil {
 				sight.Unit, sight.Lines = "byte", -1
 				err = c.remember(o, sight)

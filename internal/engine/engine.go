@@ -316,8 +316,9 @@ type ReadRecord struct {
 	Ranges []session.Range
 	Whole  bool
 	// See session.Seen.
-	Lossy   bool
-	Sources []session.Range
+	Lossy    bool
+	Sources  []session.Range
+	Encoding string
 }
 
 func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
@@ -327,6 +328,7 @@ func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
 	err := c.ledger.Saw(c.key(), session.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
+		Encoding: s.Encoding,
 		When: c.now(),
 	})
 	if err != nil {

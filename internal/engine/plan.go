@@ -27,6 +27,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
 	"moltisfs/readers"
 )
 
@@ -906,6 +907,7 @@ type After struct {
 	edits     *edit.Result
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
+	encoding string // in which text was written, as session.Seen has it
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
 	touch    bool              // the time in Meta alone is a change
 	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
@@ -950,10 +952,14 @@ func (t *Target) Unchanged() bool {
 	return false
 }
 
-// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
+// encoding is the one to read and write the target in: asked, or the one in which the session knows it, unless the file has become UTF-8 since. A
+// client's text has no other than UTF-8.
 func (t *Target) encoding(asked string) string {
 	if t.Unsaved() {
 		return "utf-8"
+	}
+	if seen := t.Known.Seen; asked == "" && seen != nil && (!t.Known.Stale || encodings.Detect(t.Before.Content).Guessed) {
+		return seen.Encoding
 	}
 	return asked
 }

@@ -110,12 +110,23 @@ func Declared(b []byte) *Encoding {
 // emacsEnds takes the line ends off Emacs' names.
 var emacsEnds = strings.NewReplacer("-unix", "", "-dos", "")
 
+// GuessMark behind the name of an encoding says that an earlier text of the file was guessed to be in it. The guess holds; where the text is now
+// taken for another one, that is its runner-up.
+const GuessMark = "?"
+
+// SurelyUTF8 says that b is valid, with so many characters beyond ASCII that it is so in no other encoding by chance.
+func SurelyUTF8(b []byte) bool { return utf8.Valid(b) && len(b)-utf8.RuneCount(b) >= 4 }
+
 // Of is the encoding in which a file is read: the one asked for, where a name without a byte order
 // leaves that to the file's mark; detected when asked is empty. mark is the length of the byte
 // order mark. The encoding is nil when the name is not known.
 func Of(asked string, b []byte) (d Detected, mark int) {
 	if asked == "" {
 		d = Detect(b)
+	} else if was, guess := strings.CutSuffix(asked, GuessMark); guess {
+		if d = Detect(b); d.Guessed && d.Encoding != Lookup(was) && Lookup(was) != nil {
+			d = Detected{Lookup(was), true, d.Encoding, true}
+		}
 	} else if d.Encoding = Lookup(asked); AnyOrder(asked) {
 		if marked := ByMark(b); marked != nil && marked.Unit == d.Unit {
 			d.Encoding = marked
