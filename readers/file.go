@@ -188,6 +188,15 @@ func Encodings() []string {
 	})
 }
 
+// CheckEncoding says that there is no encoding of this name; "" is none and good.
+func CheckEncoding(name string) error {
+	if name == "" {
+		return nil
+	}
+	_, _, err := encodingOf(name, nil)
+	return err
+}
+
 // encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
 // detection.
 func encodingOf(asked string, b []byte) (d text.Detected, mark int, err error) {
@@ -215,17 +224,13 @@ func decode(e *text.Encoding, b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Known is the encoding in which t was read by o, for a session to go on with: with a question mark behind it where nobody named it, and empty
-// for UTF-8 that nobody named.
+// Known is the encoding in which t was read by o, for a session to go on with: with a question mark behind it where nobody named it.
 func (t *Text) Known(o Options) string {
-	name, _, marked := strings.Cut(t.Encoding, " ")
-	switch {
-	case o.Encoding != "":
-		return name
-	case marked || name == text.UTF8.Name:
-		return ""
+	name, _, _ := strings.Cut(t.Encoding, " ")
+	if o.Encoding == "" {
+		name += text.GuessMark
 	}
-	return name + text.GuessMark
+	return name
 }
 
 // readAs notes in which encoding t was read, and behind a byte order mark of how many bytes.

@@ -1208,7 +1208,7 @@ func (c *Call) rememberTail(t *Target) error {
 	sight := &ReadRecord{Unit: "byte", Lines: -1}
 	if seen := t.Known.Seen; seen != nil {
 		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
-		sight.Whole, sight.Encoding = seen.Whole && !t.Known.Stale, seen.Encoding
+		sight.Whole = seen.Whole && !t.Known.Stale
 	}
 	return c.remember(guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
 }
@@ -1446,10 +1446,20 @@ func said(err error) error {
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
 func (c *Call) rememberChange(ts targets, moves []*Move) {
-	if c.ledger == nil {
-		return
-	}
 	var errs []error
+	for _, t := range ts {
+		if t.Published == nil || t.After.Kind != guardfs.KindFile {
+			continue
+		}
+		name, hash := t.After.encoding, t.After.Hash
+		if name == "" {
+			name, hash = t.Known.encoding, "" // as long as the content does not say otherwise
+		}
+		errs = append(errs, c.rememberEncoding(guardfs.Object{True: t.Published.True, Info: t.Published.Info}, hash, name))
+	}
+	if c.ledger == nil {
+		ts, moves = nil, nil
+	}
 	came := func(t *Target) bool {
 		return slices.ContainsFunc(moves, func(mv *Move) bool { return mv.To != "" && (t.True == mv.To || below(t.True, mv.To)) })
 	}
@@ -1475,7 +1485,7 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
-			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole, Encoding: t.After.encoding}
+			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			if t.After.From != nil {
 				sight.Unit, sight.Lines = "byte", -1
 				err = c.remember(o, sight)

@@ -135,12 +135,7 @@ func (c *Call) Edit(ctx context.Context, a EditArgs) (done *Done, result *edit.R
 }
 
 // guessed is an encoding that a file was found to be in, as a session remembers it.
-func guessed(name string) string {
-	if name == encodings.UTF8.Name {
-		return ""
-	}
-	return name + encodings.GuessMark
-}
+func guessed(name string) string { return name + encodings.GuessMark }
 
 // survives says whether edits of a file may go ahead though others changed it since it was seen. In
 // the text that was seen they must find the same places, exactly and once. The changes of others must

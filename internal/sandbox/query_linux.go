@@ -43,6 +43,7 @@ type walk struct {
 	Excludes   []byte
 	IgnoreCase *bool
 	Home       string
+	Encodings  map[string]string
 }
 
 // lines is the part of grep.Query that travels.
@@ -57,6 +58,7 @@ type lines struct {
 	Limit, Offset int
 	MaxColumns    int
 	MaxFileBytes  int64
+	Encoding      string
 }
 
 // found is the answer.
@@ -91,7 +93,7 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 	}
 	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type,
 		Around: [2]int{q.Before, q.After}, OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
-		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes}
+		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes, Encoding: q.Encoding}
 	l.Pattern, l.Match = q.Matcher.Source()
 	f, err := e.ask(ctx, w, query{Lines: l, Each: q.Found != nil, Named: q.Named != nil})
 	if err != nil {
@@ -142,7 +144,7 @@ func (e elsewhere) above(w *grep.Walk) bool {
 func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {
 	q.Rules = e.rules
 	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore,
-		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
+		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home, Encodings: w.Encodings}
 	if w.Dir != nil {
 		q.Walk.Root = w.Dir.True()
 	}

@@ -58,10 +58,10 @@ type Seen struct {
 	Lossy bool `json:",omitempty"`
 	// Sources are the cells of a notebook whose source was shown. Their outputs do not matter.
 	Sources []Range `json:",omitempty"`
-	// Encoding is the one in which the text was read or written last, with a question mark behind it if it was guessed; empty for UTF-8
-	// that nobody asked for.
+	// Encoding is the one in which the text was read or written last, with a question mark behind it if it was guessed. A log of
+	// encodings has it, which is another one than that of reads.
 	Encoding string `json:",omitempty"`
-	When    time.Time
+	When     time.Time
 }
 
 // FirstUnseen is the first line, or other unit, that was not shown.
@@ -185,6 +185,18 @@ func (l *ReadLog) Saw(k Key, s Seen) error {
 		s.Ranges, s.Sources = nil, nil
 	}
 	return ses.append(s)
+}
+
+// Began says that the session has a journal. Asking makes none.
+func (l *ReadLog) Began(k Key) bool {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if ses.f != nil {
+		return true
+	}
+	_, err := os.Stat(ses.path)
+	return err == nil
 }
 
 // Encodings are the encodings that the session has named for the files that it has read, by path.
