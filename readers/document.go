@@ -55,7 +55,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		} else if err != nil {
 			return nil, damagedOr(ctx, d.Format+" document", err)
 		}
-		if record.Sum != "" {
+		if record.Sum != "" && !o.all { // a search has the text kept elsewhere
 			r.kept.put(key, d)
 		}
 	}
@@ -65,6 +65,14 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	}
 	t.Sum = record.Sum
 	return t, nil
+}
+
+func knowsEncrypted(f *file, o *Options) bool {
+	return len(f.head) > 0 && f.head[0] == 0xd0 && !forced(f, o) && office.Encrypted(f.R)
+}
+
+func refuseEncrypted(context.Context, *Readers, *file, *Options) (Content, error) {
+	return nil, &Encrypted{What: "Office document"}
 }
 
 // enough reports of the first part of a text whether it holds the window o. It is nil where only the whole does.

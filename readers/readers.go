@@ -273,6 +273,7 @@ var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
 	{knowsZip, readZip},
+	{knowsEncrypted, refuseEncrypted},
 	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},

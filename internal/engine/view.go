@@ -320,7 +320,7 @@ func (c *Call) List(ctx context.Context, path string) (*Listing, error) {
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		out.Path = d.True()
 		entries, denied, err := list(ctx, d)
-		out.Denied = denied
+		out.Denied, out.Entries = denied, make([]Entry, 0, len(entries))
 		for i := range entries {
 			if !entries[i].unnamed {
 				out.Entries = append(out.Entries, entries[i].Entry)

@@ -240,6 +240,7 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 		kept := all[:0]
 		for _, r := range all {
 			count(r.Line, r.Column, r.From, r.Bytes)
+			ok = ok && r.Place == nil
 			if may(r.Path) {
 				kept = append(kept, r)
 			}
@@ -260,7 +261,7 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 		h := &f.Each[i]
 		for _, r := range h.Rows {
 			count(r.Line, r.Column, r.From, r.Bytes)
-			ok = ok && (r.Path == "" || r.Path == h.File.Path)
+			ok = ok && r.Place == nil && (r.Path == "" || r.Path == h.File.Path)
 		}
 	}
 	f.Each = slices.DeleteFunc(f.Each, func(h hit) bool {
