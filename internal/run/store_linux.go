@@ -613,10 +613,6 @@ func children(at int, name string, f func(dir int, name string) error) error {
 	return err
 }
 
-func openPath(at int, name string) (int, error) {
-	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-}
-
 // proc names an open descriptor, also one that is O_PATH.
 func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
