@@ -481,7 +481,7 @@ func (r *Run) ID() string { return r.id }
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: r.Boot != "" && r.Boot != boot()}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Torn: r.Boot != "" && r.Boot != boot()}
 }
 
 // Upper gives the upper layer.
