@@ -6,8 +6,9 @@
 //	go run ./scripts/peerbench moltis-fs mcp-server-filesystem mcp-filesystem-server
 //
 // An argument is a program: ours (any name that begins with moltis-fs, with -config's file where there is one), the reference server of
-// MCP, or the one of mark3labs. Each has a workspace of its own below TMPDIR, and changes are made once more in memory, below
-// /dev/shm, where waiting for the disk costs nothing. An answer that is an error, or lacks what it has to have, ends the run.
+// MCP, or the one of mark3labs. One that is not there is skipped. Each has a workspace of its own below TMPDIR, and changes are made
+// once more in memory, below /dev/shm, where waiting for the disk costs nothing. An answer that is an error, or lacks what it has to
+// have, ends the run. Last comes how long our program takes to start, beside rg and cat.
 package main
 
 import (
@@ -113,20 +114,28 @@ var rows = []struct {
 func main() {
 	log.SetFlags(0)
 	flag.Parse()
-	if flag.NArg() < 1 {
+	programs := slices.DeleteFunc(flag.Args(), func(program string) bool {
+		_, err := exec.LookPath(program)
+		if err != nil {
+			fmt.Println("SKIPPED:", err)
+		}
+		return err != nil
+	})
+	if len(programs) == 0 {
 		log.Fatal("name the programs, ours first")
 	}
 	fmt.Printf("%-38s", "p50 ms | CPU ms a call | ratios")
-	for _, program := range flag.Args() {
+	for _, program := range programs {
 		fmt.Printf(" %-32s", filepath.Base(program))
 	}
 	fmt.Println()
-	run(os.TempDir(), "", "")
-	run("/dev/shm", "0k", " (in memory)") // edits and writes
+	run(programs, os.TempDir(), "")
+	run(programs, "/dev/shm", " (in memory)")
+	starts(programs[0])
 }
 
-// run makes the rows whose paths contain part, in workspaces below a directory.
-func run(below, part, suffix string) {
+// run makes the rows in workspaces below a directory; with a suffix those that change something.
+func run(programs []string, below, suffix string) {
 	if _, err := os.Stat(below); err != nil {
 		fmt.Println("SKIPPED: there is no", below)
 		return
@@ -136,12 +145,12 @@ func run(below, part, suffix string) {
 	defer os.RemoveAll(dir)
 	home := filepath.Join(dir, "home")
 	dir = filepath.Join(dir, "root")
-	if part == "" {
+	if suffix == "" {
 		tree(filepath.Join(dir, "500"), 500)
 		tree(filepath.Join(dir, "11000"), 11000)
 	}
 	var servers []*server
-	for i, program := range flag.Args() {
+	for i, program := range programs {
 		servers = append(servers, start(program, dir, home, i))
 		defer servers[i].stop()
 	}
@@ -285,6 +294,51 @@ func (s *server) cpu() time.Duration {
 	var t unix.Timespec
 	check(unix.ClockGettime(int32(^s.cmd.Process.Pid<<3|2), &t))
 	return time.Duration(t.Nano())
+}
+
+// starts prints how long processes of ours take from start to exit, beside two of others. Cold: their files are not in the page cache.
+func starts(ours string) {
+	if !strings.Contains("start", *only) {
+		return
+	}
+	dir, err := os.MkdirTemp("", "peerbench")
+	check(err)
+	defer os.RemoveAll(dir)
+	small := filepath.Join(dir, "4k.txt")
+	check(os.WriteFile(small, text(4<<10), 0o644))
+	rg, err := exec.LookPath("rg")
+	if err != nil {
+		fmt.Println("SKIPPED:", err)
+		rg = "/bin/true"
+	}
+	cat, err := exec.LookPath("cat")
+	check(err)
+	all := [][]string{{ours, "version"}, {rg, "--version"}, {ours, "call", "--root", dir, "Read", small}, {cat, small}}
+	for _, cold := range []bool{false, true} {
+		took, used := make([][]time.Duration, len(all)), make([][]time.Duration, len(all))
+		for range max(5, *rounds/8) {
+			for i, words := range all {
+				if cold {
+					for _, name := range []string{words[0], small} {
+						f, err := os.Open(name)
+						check(err)
+						check(unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+						check(f.Close())
+					}
+				}
+				cmd := exec.Command(words[0], words[1:]...)
+				cmd.Env = []string{"HOME=" + filepath.Join(dir, ".home"), "MOLTIS_DATA_DIR=" + dir + "-data"}
+				began := time.Now()
+				check(cmd.Run())
+				took[i] = append(took[i], time.Since(began))
+				used[i] = append(used[i], cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+			}
+		}
+		for i, words := range all {
+			fmt.Printf("%-38s %6.2f | %6.2f\n", fmt.Sprintf("start: %s %s%s", filepath.Base(words[0]), words[1], map[bool]string{true: ", cold"}[cold]), ms(median(took[i])), ms(median(used[i])))
+		}
+	}
+	check(os.RemoveAll(dir + "-data"))
 }
 
 // text is a file of about that many bytes in lines of 60, with a mark in its middle.
