@@ -915,7 +915,7 @@ func manPage(c *cobra.Command) []byte {
 		when = t
 	}
 	dashed := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	add(`.TH "%s" "1" "%s" "%s"`, strings.ToUpper(dashed), when.Format("Jan 2006"), program+" "+build.Version)
+	add(`.TH "`+strings.ToUpper(dashed)+`" "1" "%s" "%s"`, when.Format("Jan 2006"), program+" "+build.Version)
 	add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s", dashed, c.Short, strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
 	add(".SH DESCRIPTION")
 	for i, paragraph := range strings.Split(strings.TrimSpace(cmp.Or(c.Long, c.Short)), "\n\n") {
