@@ -95,7 +95,7 @@ type Options struct {
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of an archive the name of a file in it
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number; of an archive the name of a file in it
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit
@@ -184,6 +184,7 @@ type Readers struct {
 	config Config
 	images image.Decoders
 	pdfs   *pdf.Engine
+	kept   kept
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -202,7 +203,7 @@ func New(c Config) (*Readers, error) {
 		c.PDFMemory = min(512<<20, c.Memory)
 	}
 	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, CacheDir: c.CacheDir}
-	return &Readers{c, images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
+	return &Readers{config: c, images: images, pdfs: pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
 // Close ends the PDF engine. No Read may run any more, and one after it that needs the PDF engine fails.
@@ -272,6 +273,7 @@ var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
 	{knowsZip, readZip},
+	{knowsEncrypted, refuseEncrypted},
 	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},
@@ -298,12 +300,7 @@ func (o *Options) check() error {
 			return &BadRequest{Field: c.field, Why: fmt.Sprintf("%q is not one of its values", c.value), Do: "Correct it in the configuration."}
 		}
 	}
-	if o.Encoding != "" {
-		if _, _, err := encodingOf(o.Encoding, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return CheckEncoding(o.Encoding)
 }
 
 func (o *Options) fill() {

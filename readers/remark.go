@@ -108,7 +108,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	pages := strings.TrimSpace(o.Pages) != ""
 	switch c := c.(type) {
 	case *Text:
-		when(pages, "pages")
+		when(pages && c.Format != "xlsx" && c.Format != "ods", "pages")
 		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one line)")
 		when(o.Encoding != "" && packed(c.Format), "encoding")
 		when(o.Render && c.Format != "html" && c.Format != "email", "render")
