@@ -21,7 +21,8 @@ const pdfWindow = 512 << 20
 
 // PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their
 // images where asked for or where there is no text. Behind a page's text stand its form fields, as
-// "[form] name: value", and the words of its annotations, as "[annotation] text"; its image shows both.
+// "[form] name: value", and the words of its annotations, as "[annotation] text", with those in the pictures of signatures and stamps;
+// its image shows both.
 type PDF struct {
 	ReadRecord `json:"-"`
 
