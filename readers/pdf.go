@@ -91,7 +91,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
-	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+min(max(f.Size, 0), pdf.Held))
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+2*min(max(f.Size, 0), pdf.Held)) // the file, and its copy with maps mended
 	if err != nil {
 		return nil, err
 	}
