@@ -157,6 +157,7 @@ bench:
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkHistory$$' -benchtime 1x -large -timeout 2h
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 

@@ -83,6 +83,7 @@ CREATE INDEX op_act ON op(act);
 CREATE INDEX op_ts ON op(ts);
 CREATE INDEX op_undo ON op(undo_of) WHERE undo_of IS NOT NULL;
 CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
+CREATE INDEX session_name ON session(name);
 CREATE INDEX turn_name ON turn(name, session);
 CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
 CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;

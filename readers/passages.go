@@ -42,10 +42,9 @@ const MaxDocument = 64 << 20
 // IsDocument says of a file that begins with head, and of which r gives size bytes, that Read shows a text of it that its bytes do not have.
 // binary says that there is a NUL near its beginning. It is asked of many files, most of which are none.
 func IsDocument(head []byte, r io.ReaderAt, size int64, binary bool) bool {
-	if len(head) == 0 || !binary && !mayHide(head) {
+	if head = head[:min(len(head), headBytes)]; len(head) == 0 || !binary && !mayHide(head, size) {
 		return false
 	}
-	head = head[:min(len(head), headBytes)]
 	f, o := &file{Source: Source{R: r, Size: size}, head: head, ended: int64(len(head)) >= size}, &Options{}
 	if knowsImage(f, o) {
 		return false
@@ -64,12 +63,18 @@ func IsConverted(head []byte, r io.ReaderAt, size int64) bool {
 }
 
 // mayHide says of a text by its first bytes that Read may take it for something else.
-func mayHide(head []byte) bool {
+func mayHide(head []byte, size int64) bool {
 	switch c := head[0]; {
 	case c|0x20 >= 'a' && c|0x20 <= 'z':
-		return c == 'P' || c == 'B' || office.LooksEmail(head)
+		for i := 1; i < len(head) && i < 80 && head[i] > ' '; i++ {
+			if head[i] == ':' {
+				return office.LooksEmail(head)
+			}
+		}
+		return bytes.HasPrefix(head, []byte("PK")) || bytes.HasPrefix(head, []byte("BZh"))
 	case c == '{', c <= ' ':
-		return bytes.HasPrefix(bytes.TrimLeft(head[:min(len(head), 64)], " \t\r\n"), []byte{'{'})
+		start := bytes.TrimLeft(head[:min(len(head), 64)], " \t\r\n")
+		return bytes.HasPrefix(start, []byte{'{'}) && (int64(len(head)) < size || bytes.Contains(head, []byte(`"nbformat"`)))
 	}
 	return head[0] == '%' || head[0] == '(' || head[0] >= utf8.RuneSelf
 }
@@ -181,6 +186,9 @@ func (p *Passages) add(ctx context.Context, r *Readers, s Source, member string)
 		p.Late = p.Late || c.Truncated
 	case *Binary:
 		for i, entry := range c.Listing {
+			if member != "" {
+				break // an archive within an archive is not opened
+			}
 			at.Offset = max(c.StartEntry, 1) + i
 			at.Name = named("entry", at.Offset)
 			p.put(at, entry)

@@ -20,7 +20,7 @@ type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
 	Limit      *int    `json:"limit,omitempty" min:"0" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" form:"pages" doc:"PDF or TIFF pages: 3, 1-5, 1-3,7, last or -3; 20 a call. Or the name of a file in an archive"`
+	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3 (20 a call); a sheet; file of an archive"`
 	AllowLarge *bool   `json:"allow_large,omitempty" doc:"read a file over the size limit; answers stay capped"`
 	Encoding   *string `json:"encoding,omitempty" doc:"such as windows-1252, when the detected one is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"first character to show of a cut line or page"`
@@ -209,6 +209,9 @@ func (s *Suite) look(
 		if sight.Hash, err = f.Hash(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if t, ok := body.(*readers.Text); ok && !seen.Lossy {
+		sight.Encoding = t.Known(o)
 	}
 	for _, s := range seen.Shown {
 		sight.Ranges = append(sight.Ranges, session.Range(s))

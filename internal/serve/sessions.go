@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
+
+	"moltisfs/internal/dialect"
 )
 
 // Bounds of sessions.
@@ -45,6 +48,21 @@ type Session[T any] struct {
 	uses int
 	last time.Time // that one ended
 	gone bool
+}
+
+// EndIn is an End that has a dialect let go.
+func EndIn(d dialect.Dialect, logger *slog.Logger) func(principal, name string, forever bool) error {
+	return func(principal, name string, forever bool) error {
+		s, ok := d.(dialect.Sessions)
+		if !ok {
+			return nil
+		}
+		err := s.EndSession(context.Background(), principal, name, forever)
+		if err != nil {
+			logger.Warn("a session could not be ended", "principal", principal, "session", name, "err", err)
+		}
+		return err
+	}
 }
 
 // Use finds a session, or begins it. It does not end for the dialect before leave is called. Own says that the server makes names like this one

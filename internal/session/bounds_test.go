@@ -74,7 +74,7 @@ func TestContentsAreBounded(t *testing.T) {
 		return n
 	}
 	content := func(i int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, maxContent/2) }
-	const n = 3 * maxSegments * maxSegment / maxContent
+	const n = 2 * maxContents / maxContent
 	for i := range n {
 		must(l.Keep(me, "/f", hashOf(content(i)), content(i)))
 	}
@@ -84,7 +84,7 @@ func TestContentsAreBounded(t *testing.T) {
 		}
 	}
 	full := size()
-	if most := int64(maxSegments * (maxSegment + maxContent + contentHead)); full > most || full < most/2 {
+	if most := int64(maxContents + 2*(maxContent+contentHead)); full > most || full < most/2 {
 		t.Errorf("they take %d bytes, and may take %d", full, most)
 	}
 	must(l.Keep(me, "/f", hashOf(content(n-1)), content(n-1))) // by this process a moment ago
@@ -95,8 +95,7 @@ func TestContentsAreBounded(t *testing.T) {
 	if size() != full {
 		t.Errorf("%d bytes became %d", full, size())
 	}
-	all, _ := filepath.Glob(filepath.Join(dir, "content", "*"))
-	must(appendTo(all[len(all)-1], make([]byte, 20))) // torn
+	must(appendTo(filepath.Join(dir, "content", "new"), make([]byte, 20))) // torn
 	if _, ok := l.Content(hashOf(content(n - 1))); !ok {
 		t.Error("lost by what is torn behind it")
 	}
@@ -122,15 +121,15 @@ func TestSweptOnceADay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	segment := func(age time.Duration) string { return fmt.Sprintf("content/%019d", now.Add(-age).UnixNano()) }
-	for range 2 {
-		old := map[string]bool{"a.jsonl": true, segment(9 * day): true, "content/ab/" + strings.Repeat("ab", 32): true, "b.jsonl": false, segment(8 * day): false, segment(time.Hour): false}
+	for _, age := range []time.Duration{contentTTL/2 + day, contentTTL/2 - day} {
+		turned := age > contentTTL/2
+		old := map[string]bool{"a.jsonl": true, "content/new": turned, "content/old": false, "content/ab/" + strings.Repeat("ab", 32): true, "b.jsonl": false}
 		for name, is := range old {
-			age := map[bool]time.Duration{true: staleAfter + day, false: staleAfter - day}[is]
 			if strings.HasPrefix(name, "content/") {
-				age = 0
+				make(name, age)
+			} else {
+				make(name, map[bool]time.Duration{true: staleAfter + day, false: staleAfter - day}[is])
 			}
-			make(name, age)
 		}
 		for range 2 {
 			l := open(t, dir)

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -19,20 +18,18 @@ import (
 // This is a convenience: nothing depends on finding one.
 const (
 	maxContent  = 256 << 10 // larger contents are not kept
-	maxSegment  = 8 << 20   // bytes of a file after which the next begins
-	maxSegments = 4         // files; the oldest goes
-	contentTTL  = 7 * 24 * time.Hour
+	maxContents = 32 << 20  // of all together; the older half goes
+	contentTTL  = 7 * day   // at most, and half of that at least
 	day         = 24 * time.Hour
 )
 
-// contents keeps the contents of all sessions in a few files, whose names are the times at which they began. A content is appended to the newest,
-// behind its hash and its length. Each process opens a file for that moment alone, so that any of them may be removed at any time.
+// contents keeps the contents of all sessions in two files. A content is appended to the new one, behind its hash and its length. When that has
+// its half of the bytes, it takes the place of the old one. A process opens a file for that moment alone, so that they may be removed at any time.
 type contents struct {
 	dir string
 
-	mu   sync.Mutex
-	last string                     // the file that this process has appended to
-	has  map[[sha256.Size]byte]bool // what it has put there
+	mu  sync.Mutex
+	has map[[sha256.Size]byte]bool // what this process has put into the new file
 }
 
 const contentHead = sha256.Size + 4
@@ -45,93 +42,54 @@ func (c *contents) keep(hash string, content []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.has[sum] {
-		if _, err := os.Lstat(filepath.Join(c.dir, c.last)); err == nil {
-			return nil
-		}
+	name := filepath.Join(c.dir, "new")
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.has, err = nil, os.MkdirAll(c.dir, 0o700)
+	case err == nil && c.has[sum]:
+		return nil
+	case err == nil && info.Size() >= maxContents/2:
+		c.has, err = nil, os.Rename(name, filepath.Join(c.dir, "old"))
 	}
-	at, err := c.newest()
+	if err == nil {
+		one := binary.BigEndian.AppendUint32(append(make([]byte, 0, contentHead+len(content)), sum[:]...), uint32(len(content)))
+		err = appendTo(name, append(one, content...))
+	}
 	if err != nil {
 		return fmt.Errorf("storing a content that was read: %w", err)
 	}
-	if at != c.last {
-		c.last, c.has = at, map[[sha256.Size]byte]bool{}
-	}
-	one := binary.BigEndian.AppendUint32(append(make([]byte, 0, contentHead+len(content)), sum[:]...), uint32(len(content)))
-	if err = appendTo(filepath.Join(c.dir, at), append(one, content...)); err != nil {
-		return fmt.Errorf("storing a content that was read: %w", err)
+	if c.has == nil {
+		c.has = map[[sha256.Size]byte]bool{}
 	}
 	c.has[sum] = true
 	return nil
 }
 
-// files lists the files of contents, the oldest first, and what else is there.
-func (c *contents) files() (ours, others []string) {
-	all, _ := os.ReadDir(c.dir) // as far as it can be read
-	for _, f := range all {
-		if f.Type().IsRegular() && !began(f.Name()).IsZero() {
-			ours = append(ours, f.Name())
-		} else {
-			others = append(others, f.Name())
-		}
-	}
-	return ours, others
-}
-
-// began is the time in the name of a file, zero where it has none.
-func began(name string) (t time.Time) {
-	if n, err := strconv.ParseInt(name, 10, 64); err == nil && len(name) == 19 {
-		t = time.Unix(0, n)
-	}
-	return t
-}
-
-// newest gives the file to append to. When it begins another, those that are too many go.
-func (c *contents) newest() (string, error) {
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return "", err
-	}
-	ours, _ := c.files()
-	if n := len(ours); n > 0 {
-		info, err := os.Lstat(filepath.Join(c.dir, ours[n-1]))
-		if err == nil && info.Size() < maxSegment && time.Since(began(ours[n-1])) < day {
-			return ours[n-1], nil
-		}
-	}
-	for ; len(ours) >= maxSegments; ours = ours[1:] {
-		if err := os.Remove(filepath.Join(c.dir, ours[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-	}
-	return fmt.Sprintf("%019d", time.Now().UnixNano()), nil
-}
-
-// expire removes the files in which nothing is younger than contentTTL, and what is no file of ours.
+// expire, once a day, has the new file take the place of the old one when nothing was put into that for half of contentTTL.
 func (c *contents) expire() {
-	ours, others := c.files()
-	for i, name := range ours {
-		until := time.Now() // a file ends where the next begins
-		if i+1 < len(ours) {
-			until = began(ours[i+1])
-		} else if info, err := os.Lstat(filepath.Join(c.dir, name)); err == nil {
-			until = info.ModTime()
-		}
-		if time.Since(until) > contentTTL {
-			others = append(others, name)
-		}
+	names := []string{filepath.Join(c.dir, "old"), filepath.Join(c.dir, "new")}
+	info, err := os.Lstat(names[0])
+	if err != nil {
+		info, err = os.Lstat(names[1])
 	}
-	for _, name := range others {
-		_ = os.RemoveAll(filepath.Join(c.dir, name)) // tomorrow again
+	if err == nil && time.Since(info.ModTime()) > contentTTL/2 {
+		_ = os.Remove(names[0]) // tomorrow again
+		_ = os.Rename(names[1], names[0])
+	}
+	earlier, _ := filepath.Glob(filepath.Join(c.dir, "??")) // directories of an earlier version
+	for _, dir := range earlier {
+		_ = os.RemoveAll(dir)
 	}
 }
 
 // find finds the content with this SHA-256.
 func (c *contents) find(hash string) ([]byte, bool) {
-	sum, ok := sumOf(hash)
-	ours, _ := c.files()
-	for i := len(ours) - 1; ok && i >= 0; i-- {
-		if content := findIn(filepath.Join(c.dir, ours[i]), sum); content != nil {
-			return content, true
+	if sum, ok := sumOf(hash); ok {
+		for _, name := range []string{"new", "old"} {
+			if content := findIn(filepath.Join(c.dir, name), sum); content != nil {
+				return content, true
+			}
 		}
 	}
 	return nil, false

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // numberFormat is a number format of a spreadsheet, such as `#,##0.00 "EUR";[Red]-0.0%`, taken apart once for all cells that have it.
@@ -64,13 +65,13 @@ func parseNumberFormat(code string) numberFormat {
 			add('l', text)
 			rest = after
 		case (c == '\\' || c == '_' || c == '*') && rest != "":
-			n := len(string([]rune(rest[:min(4, len(rest))])[:1]))
+			_, n := utf8.DecodeRuneInString(rest)
 			if c == '\\' {
 				add('l', rest[:n])
 			} else if c == '_' {
 				add('l', " ")
 			}
-			rest = rest[min(n, len(rest)):]
+			rest = rest[n:]
 		case c == '[':
 			text, after, _ := strings.Cut(rest, "]")
 			rest = after

@@ -27,12 +27,12 @@
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
 // DNS rebinding; an Origin has to be that Host or one that was named; a body has to be application/json.
 //
-// The server keeps no state for a connection. A session belongs to its principal, ends when nobody uses it for
-// an hour, or when it has 1024 that were used later, and is gone when the server ends. All callers are shown the same tools.
+// The server keeps no state for a connection. A session belongs to its principal, and ends when nobody uses it for
+// an hour, or with the server. Of 1024 the one that was used longest ago ends for one more. All callers are shown the same tools.
 //
-// Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time for each
-// principal. Calls beyond wait; all else is refused. Of the descriptors of the process a quarter is for
-// connections that have shown no token: beyond them the oldest of those is closed. Another quarter is for the others, and no principal has more than half of that.
+// Bounds: 32 MiB a body, 100 requests a batch, and 64 calls at the same time for each principal. Calls beyond wait; all else is
+// refused. Of the descriptors of the process a quarter is for connections that have shown no token: beyond them the oldest of those
+// is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
 
 import (
@@ -135,22 +135,9 @@ func New(d dialect.Dialect, o Options) *Server {
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d,
 		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
-	s.sessions.Run, s.sessions.End = o.Run, s.ended
+	s.sessions.Run, s.sessions.End = o.Run, serve.EndIn(d, o.Logger)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
-}
-
-// ended lets the dialect forget a session.
-func (s *Server) ended(principal, name string, forever bool) error {
-	d, ok := s.dialect.(dialect.Sessions)
-	if !ok {
-		return nil
-	}
-	err := d.EndSession(context.Background(), principal, name, forever)
-	if err != nil {
-		s.o.Logger.Warn("a session could not be ended", "principal", principal, "err", err)
-	}
-	return err
 }
 
 // Serve answers the requests that come by the listeners, which it closes, until ctx ends. Then polls are

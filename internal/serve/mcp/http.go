@@ -116,7 +116,7 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Ca
 		by.session, by.heard = id, one.Of.attend(one.Alive)
 		defer one.Of.turnAway(h.away)
 		if r.Method == http.MethodDelete {
-			h.sessions.EndOne(one) // before the SDK sees it, which would wait for its calls
+			h.sessions.EndOne(one) // the SDK would wait for its calls
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}

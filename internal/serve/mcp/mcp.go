@@ -171,7 +171,7 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &server{dialect: d, o: o, done: done}
-	s.sessions.Run, s.sessions.End, s.sessions.HangUp = o.Run, s.endSession, hangUp
+	s.sessions.Run, s.sessions.End, s.sessions.HangUp = o.Run, serve.EndIn(d, o.Logger), hangUp
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
 		GetSessionID: func() string { return "m-" + rand.Text() },
@@ -186,19 +186,6 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 	srv.AddReceivingMiddleware(s.receive)
 	srv.AddSendingMiddleware(send)
 	return s, srv, nil
-}
-
-// endSession lets the dialect forget a session.
-func (s *server) endSession(principal, session string, forever bool) error {
-	d, ok := s.dialect.(dialect.Sessions)
-	if !ok {
-		return nil
-	}
-	err := d.EndSession(context.WithoutCancel(s.done), principal, session, forever)
-	if err != nil {
-		s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
-	}
-	return err
 }
 
 // maxResult tells Claude Code not to put a long answer into a file of its own, which these tools
