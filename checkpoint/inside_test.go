@@ -265,6 +265,7 @@ func TestUndoPassesByNothing(t *testing.T) {
 				o.Kind, o.UndoOf = KindRestore, saved[max(0, len(saved)-1-rng.IntN(3))]
 			}
 		case 9:
+			o.Kind = KindRead
 			if len(saved) > 0 {
 				if err := d.Settle(t.Context(), saved[max(0, len(saved)-1-rng.IntN(4))], Aborted); err != nil {
 					t.Fatal(err)

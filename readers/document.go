@@ -2,7 +2,6 @@ package readers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -179,7 +178,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	d := office.New(ctx)
 	format := "html"
 	if office.LooksHTML(f.head) {
-		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))
+		_, _, text, err := decodeWhole(raw, o.Encoding)
 		if err != nil {
 			return nil, err
 		}
@@ -202,19 +201,6 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil
 	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")
 	return t, nil
-}
-
-// htmlCharset is the encoding that a page names in its first bytes; "" where it names none that is known.
-func htmlCharset(head []byte) string {
-	i := bytes.Index(bytes.ToLower(head[:min(len(head), 2048)]), []byte("charset="))
-	if i < 0 {
-		return ""
-	}
-	s := strings.TrimLeft(string(head[i+8:min(len(head), i+48)]), `"' `)
-	if j := strings.IndexAny(s, `"' />;`); j >= 0 {
-		s = s[:j]
-	}
-	return knownEncoding(s)
 }
 
 // knownEncoding is the name where it is one, else empty.

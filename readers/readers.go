@@ -300,12 +300,7 @@ func (o *Options) check() error {
 			return &BadRequest{Field: c.field, Why: fmt.Sprintf("%q is not one of its values", c.value), Do: "Correct it in the configuration."}
 		}
 	}
-	if o.Encoding != "" {
-		if _, _, err := encodingOf(o.Encoding, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return CheckEncoding(o.Encoding)
 }
 
 func (o *Options) fill() {

@@ -40,7 +40,10 @@ type Text struct {
 	// had by Render ("html", "email").
 	Format   string `json:"format,omitempty"`
 	Encoding string `json:"encoding"`
-	Empty    bool   `json:"empty,omitempty"`
+	// EncodingGuess: statistics chose it. RunnerUp is then the likeliest encoding that shows other letters.
+	EncodingGuess bool   `json:"encoding_guess,omitempty"`
+	RunnerUp      string `json:"encoding_runner_up,omitempty"`
+	Empty         bool   `json:"empty,omitempty"`
 	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
 	// control characters, tags. HiddenLines are the first lines that have any.
 	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
@@ -82,12 +85,12 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	if more && o.fromEnd() {
 		return nil, endUnreachable(o, "the file goes on beyond what can be read of a file without a size")
 	}
-	enc, content, err := decodeWhole(raw, o.Encoding)
+	enc, mark, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
 		return nil, err
 	}
 	t := renderText(content, o)
-	t.Encoding = enc
+	t.readAs(enc, mark)
 	if len(content) == 0 && !more {
 		t.Empty, t.Whole = len(raw) == 0, t.StartLine == 1
 	}

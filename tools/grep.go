@@ -38,6 +38,7 @@ type GrepArgs struct {
 	Multiline  *bool   `json:"multiline,omitempty" doc:". matches newlines, matches may span lines"`
 	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"rows or files; 0: as many as fit"`
 	Offset     *int    `json:"offset,omitempty" min:"0" doc:"as in Glob"`
+	Encoding   *string `json:"encoding,omitempty" doc:"of files that are not UTF-8"`
 }
 
 func (a *GrepArgs) target() string { return value(a.Path) }
@@ -133,7 +134,10 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Encoding: value(a.Encoding)}
+	if err := readers.CheckEncoding(q.Encoding); err != nil {
+		return nil, err
+	}
 	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes, maxEntries}
 	if a.HeadLimit != nil {
 		p.limit = *a.HeadLimit

@@ -210,6 +210,9 @@ func (s *Suite) look(
 			return nil, err
 		}
 	}
+	if t, ok := body.(*readers.Text); ok && !seen.Lossy {
+		sight.Encoding = t.Known(o)
+	}
 	for _, s := range seen.Shown {
 		sight.Ranges = append(sight.Ranges, session.Range(s))
 	}

@@ -35,8 +35,8 @@ func TestOf(t *testing.T) {
 		{"", "caf\xe9 \x80", "windows-1252", 0},
 		{"utf-7", "x", "", 0},
 	} {
-		e, mark, _ := Of(c.asked, []byte(c.content))
-		if e == nil && c.name != "" || e != nil && e.Name != c.name || mark != c.mark {
+		e, mark := Of(c.asked, []byte(c.content))
+		if e.Encoding == nil && c.name != "" || e.Encoding != nil && e.Name != c.name || mark != c.mark {
 			t.Errorf("%q asked for %q: %+v, mark of %d", c.content, c.asked, e, mark)
 		}
 	}

@@ -112,9 +112,9 @@ func TestGuessReadsLetters(t *testing.T) {
 				if bad >= 0 {
 					t.Fatalf("%s lacks a character of %q", c.name, c.text)
 				}
-				name := Guess(raw)
-				if back, err := Lookup(name).Decode(raw); err != nil || string(back) != text {
-					t.Errorf("%s, %d bytes of ASCII before it, %d times: taken for %s", c.name, len(before), times, name)
+				is := Guess(raw)
+				if back, err := is.Decode(raw); err != nil || string(back) != text {
+					t.Errorf("%s, %d bytes of ASCII before it, %d times: taken for %s", c.name, len(before), times, is.Name)
 				}
 			}
 		}
@@ -136,8 +136,8 @@ func FuzzGuess(f *testing.F) {
 	f.Add([]byte("caf\xe9"))
 	f.Add([]byte("\x8e\x8c\xff\x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if name := Guess(content); decoder(name) == nil {
-			t.Fatalf("%q", name)
+		if is := Guess(content); is.Encoding == nil || is.odds == 0 || is.Next == is.Encoding {
+			t.Fatalf("%+v", is)
 		}
 	})
 }

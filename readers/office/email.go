@@ -122,7 +122,7 @@ func (d *Document) headerText(v string) string {
 // decodeText makes UTF-8 of b, which says that it is in charset.
 func decodeText(charset string, b []byte) []byte {
 	for _, asked := range []string{charset, ""} {
-		if enc, mark := text.ToRead(asked, b); enc != nil {
+		if enc, mark := text.ToRead(asked, b); enc.Encoding != nil {
 			if content, err := enc.Decode(b[mark:]); err == nil {
 				return content
 			}
@@ -232,7 +232,7 @@ var dashes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(
 
 func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	e, _ := text.ToRead(name, nil)
-	if name == "" || e == nil {
+	if name == "" || e.Encoding == nil {
 		return nil, fmt.Errorf("unknown encoding %q", name)
 	}
 	return e.Codec.NewDecoder().Reader(in), nil
