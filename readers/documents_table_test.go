@@ -94,7 +94,7 @@ func TestTableDocuments(t *testing.T) {
 
 // treeText is the text of a page by the algorithm of browsers.
 func treeText(raw []byte) string {
-	_, content, err := decodeWhole(raw, htmlCharset(raw))
+	_, _, content, err := decodeWhole(raw, "")
 	if err != nil {
 		return ""
 	}
