@@ -119,6 +119,7 @@ soak:
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^(TestManyQuestions|TestManyCheckpoints)$$' -questions 10000 -checkpoints 100000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
+	go test ./cmd/moltis-fs -count=1 -timeout 2h -v -run '^TestSessionsWithoutEnd$$' -sessions 100000
 	go test ./internal/serve/mcp -count=1 -run '^TestHTTPHalfOpen$$' -halfopen 10000
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWhereInGo$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
@@ -156,6 +157,7 @@ bench:
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkHistory$$' -benchtime 1x -large -timeout 2h
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 

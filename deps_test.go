@@ -37,11 +37,11 @@ var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/console internal/serve/mcp internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench scripts/systems"},
+	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/peerbench scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint"},
 	{"unsafe", "grep/ignore grep/match internal/js internal/run readers readers/image"},
-	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
+	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies
 	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
@@ -57,15 +57,17 @@ var fileAccess = map[string]string{
 	"checkpoint/moltis":       "the folder of Moltis that it reads",
 	"internal/audit":          "its own log",
 	"internal/session":        "its own records",
+	"internal/texts":          "the texts that it keeps",
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
 	"internal/datadir":        "the data directory itself",
-	"internal/run":            "the runs, and the root by its names when it lays one out",
+	"internal/run":            "the runs, and the root by its names when it lays one out and compares: no contents",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
 	"readers/wasm":            "its own compiled code",
 	"cmd/moltis-fs":           "the configuration, and the terminal",
 	"grep/ignore/peers":       "the trees of tests, with the packages that are compared",
 	"scripts/pack":            "the file of a module that it compresses",
+	"scripts/peerbench":       "the files that the servers work on",
 	"internal/testbox":        "the keys of a server of tests",
 	"internal/testdir":        "temporary directories of tests",
 	"internal/toolstest":      "trees for tests",
@@ -77,6 +79,7 @@ var environment = map[string]string{
 	"cmd/moltis-fs":       "this is where it is read",
 	"checkpoint":          "Open takes a relative path",
 	"internal/testdir":    "TMPDIR, which it sets for tests",
+	"scripts/peerbench":   "its arguments",
 	"scripts/searchbench": "its arguments",
 	"scripts/systems":     "what the go command is started with",
 }

@@ -12,6 +12,7 @@ import (
 var ownUse = map[string]string{
 	"grep.Guarded":     "the engine's handles",
 	"grep.GuardedFile": "the engine's handles",
+	"grep.Handle":      "the engine's handles",
 	"tools.OpenEngine": "several dialects over one engine",
 	"tools.Over":       "several dialects over one engine",
 	"tools.Facts":      "the command line's own words",

@@ -22,7 +22,7 @@ type history struct {
 const (
 	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, coalesce(t.name, ''), op.tool, op.kind,
 		op.outcome, op.pin, coalesce(op.label, ''), coalesce(op.undo_of, 0), coalesce(op.restore_of, 0),
-		coalesce(op.run, 0), coalesce(u.id, ''), coalesce(r.id, '') FROM `
+		coalesce(op.run, 0), coalesce(op.top, -1), coalesce(u.id, ''), coalesce(r.id, '') FROM `
 	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn
 		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of`
 )
@@ -43,7 +43,7 @@ func (h *history) eachEntry(ctx context.Context, from string, args []any, fn fun
 		var ts, outcome int64
 		c := &Checkpoint{}
 		err := row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
-			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
+			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &e.top, &c.UndoOf, &c.RestoreOf)
 		c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
 		if err == nil && !fn(e) {
 			err = fs.SkipAll
@@ -59,26 +59,17 @@ func (s Scope) sessions() (w where) {
 	return w
 }
 
-// scopeOfFew is scope for a query with a condition that holds for few checkpoints: the plus keeps the
-// database from going through all of a session instead.
-func (h *history) scopeOfFew(ctx context.Context, who Scope) (where, error) {
-	w, err := h.scope(ctx, who)
-	if !who.AllSessions && err == nil {
-		w.terms[0] = "+" + w.terms[0]
-	}
-	return w, err
-}
-
-// scope is the condition that only the checkpoints of who are wanted.
-func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
+// scope is the condition that only the checkpoints of who are wanted; column has the session. "op.session" goes through all
+// of a session. "+op.session" leaves the choice of the index to the other terms, which hold for few.
+func (h *history) scope(ctx context.Context, who Scope, column string) (w where, err error) {
 	ses := who.sessions()
 	switch {
 	case !who.AllSessions: // by its number, which is quicker; 0 is nobody's
 		var id int64
 		id, err = one[int64](ctx, h.q, "SELECT id FROM session"+ses.sql(), ses.args...)
-		w.and("op.session = ?", id)
+		w.and(column+" = ?", id)
 	case len(ses.terms) > 0:
-		w.and("op.session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
+		w.and(column+" IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
 	}
 	return w, err
 }
@@ -97,7 +88,7 @@ func (h *history) entry(ctx context.Context, column string, key any) (entry, err
 
 // those lists the checkpoints of who for which term holds, oldest first.
 func (h *history) those(ctx context.Context, who Scope, term string, args ...any) ([]entry, error) {
-	w, err := h.scope(ctx, who)
+	w, err := h.scope(ctx, who, "op.session")
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +100,13 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
-func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
-	w, err := h.scope(ctx, who)
+// newest walks the checkpoints of who below seq from the newest down, without their changes, until fn says stop.
+func (h *history) newest(ctx context.Context, who Scope, seq int64, fn func(entry) bool) error {
+	w, err := h.scope(ctx, who, "op.session")
 	if err != nil {
 		return err
 	}
+	w.and("op.seq < ?", seq)
 	return h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, fn)
 }
 
@@ -123,7 +115,7 @@ func (h *history) head(ctx context.Context, who Scope, path string, until int64)
 	// A read says what somebody saw, not what became of the path. It counts where there is nothing
 	// else.
 	for _, reads := range []string{"<>", "="} {
-		w, err := h.scope(ctx, who)
+		w, err := h.scope(ctx, who, "+op.session")
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +219,8 @@ func (h *history) headAt(ctx context.Context, path string, line []entry, moves [
 
 // The operations of one path.
 const (
-	opsOfPath = "change cp JOIN op ON op.seq=cp.op"
+	joinOp    = " JOIN op ON op.seq=cp.op"
+	opsOfPath = "change cp" + joinOp
 	thisPath  = "cp.path=(SELECT id FROM path WHERE path=?)"
 )
 

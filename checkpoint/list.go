@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,29 +31,9 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
 	}
-	scope := h.scope
-	if f.Turn != "" || f.Label != "" {
-		scope = h.scopeOfFew
-	}
-	w, err := scope(ctx, f.scope())
+	w, by, err := h.narrow(ctx, &f)
 	if err != nil {
 		return Page{}, err
-	}
-	w.when(f.Turn != "", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
-	w.when(f.Tool != "", "(op.tool = ? OR op.kind = ?)", f.Tool, f.Tool)
-	w.when(f.Kind != "", "op.kind = ?", f.Kind)
-	w.when(f.NoReads, "op.kind <> ?", KindRead)
-	w.when(f.Label != "", "op.label = ?", f.Label)
-	w.when(!f.Since.IsZero(), "op.ts >= ?", clampNs(f.Since))
-	w.when(!f.Until.IsZero(), "op.ts < ?", clampNs(f.Until))
-	if f.PathContains != "" {
-		ids, err := h.pathsContaining(ctx, f.PathContains)
-		if err != nil {
-			return Page{}, err
-		}
-		if len(ids) <= maxIn { // else enough checkpoints have one that none need be looked for
-			w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path" + in(ids) + ")")
-		}
 	}
 	f.trees = true
 	var p Page
@@ -61,7 +42,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	var listed []entry
 	part := strings.ToLower(f.PathContains)
 	for seq := below; p.Next == ""; {
-		es, err := h.below(ctx, &f, w, seq, limit+1)
+		es, err := h.below(ctx, &f, by, w, seq, limit+1)
 		if err == nil {
 			err = h.fillChanges(ctx, es)
 		}
@@ -88,23 +69,122 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	if !f.Undone || len(listed) == 0 {
 		return p, nil
 	}
-	undone, err := h.undoneSince(ctx, listed[len(listed)-1].seq)
+	undone, err := h.undone(ctx, listed)
 	for i, e := range listed {
 		p.Checkpoints[i].UndoneBy = undone.by(e)
 	}
 	return p, err
 }
 
-// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a
-// path is asked for.
-func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) (es []entry, err error) {
-	add := func(from, column string, w where) {
-		if err == nil {
-			w = w.with(column+" < ?", seq)
-			var more []entry
-			more, err = h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
-			es = append(es, more...)
+// parts are rows of a table, each of which has checkpoints: those in from, of which key is its id. Each is asked for its newest, so
+// that nothing goes through all of a session. The zero parts are none.
+type parts struct {
+	table          string
+	of             where
+	from, key, seq string
+}
+
+// narrow is the condition for the checkpoints of f, and the parts that they are in, unless a path or a label finds them.
+func (h *history) narrow(ctx context.Context, f *Filter) (w where, by parts, err error) {
+	own, err := h.scope(ctx, f.scope(), "session")
+	if err != nil {
+		return w, by, err
+	}
+	var text []int64
+	if f.PathContains != "" {
+		if text, err = h.pathsContaining(ctx, f.PathContains); err != nil {
+			return w, by, err
 		}
+	}
+	texts := f.PathContains != "" && len(text) <= maxIn // of more, enough checkpoints have one that none need be looked for
+	doing := func(w where, of string) where {
+		w.when(f.Tool != "", "("+of+"tool = ? OR "+of+"kind = ?)", f.Tool, f.Tool)
+		w.when(f.Kind != "", of+"kind = ?", f.Kind)
+		return w
+	}
+	column := "+op.session"
+	switch {
+	case f.Path != "", f.Label != "":
+	case f.Turn != "":
+		by = parts{"turn", own.with("name=?", f.Turn), "op", "op.turn", "op.seq"}
+	case texts:
+		by = parts{"path", where{terms: []string{"id" + in(text)}}, opsOfPath, "cp.path", "cp.op"}
+	case f.Tool != "", f.Kind != "":
+		by = parts{"act", doing(own, ""), "op", "op.act", "op.seq"}
+	case !f.Since.IsZero() || !f.Until.IsZero():
+		column, err = h.fewAt(ctx, f, &w)
+	case f.AllSessions && len(own.terms) > 0:
+		by = parts{"session", f.scope().sessions(), "op", "op.session", "op.seq"}
+	default:
+		column = "op.session"
+	}
+	if err == nil && (by.table == "" || by.table == "path") {
+		var scope where
+		scope, err = h.scope(ctx, f.scope(), column)
+		w = where{append(w.terms, scope.terms...), append(w.args, scope.args...)}
+	}
+	w.when(f.Turn != "" && by.table != "turn", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
+	w.when(texts && by.table != "path", "EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path"+in(text)+")")
+	if by.table != "act" {
+		w = doing(w, "op.")
+	}
+	w.when(f.NoReads, "op.kind <> ?", KindRead)
+	w.when(f.Label != "", "op.label = ?", f.Label)
+	w.when(!f.Since.IsZero(), "op.ts >= ?", clampNs(f.Since))
+	w.when(!f.Until.IsZero(), "op.ts < ?", clampNs(f.Until))
+	return w, by, err
+}
+
+// fewAt adds to w the checkpoints of the time of f if they are few. Of many, the newest are near. session is the column for scope.
+func (h *history) fewAt(ctx context.Context, f *Filter, w *where) (session string, err error) {
+	const few = 1000
+	until := int64(math.MaxInt64)
+	if !f.Until.IsZero() {
+		until = clampNs(f.Until)
+	}
+	since := clampNs(f.Since) // the zero time is before all
+	seqs, err := column[int64](ctx, h.q, "SELECT seq FROM op WHERE ts >= ? AND ts < ? LIMIT ?", since, until, few+1)
+	if len(seqs) > few || len(seqs) == 0 {
+		w.when(len(seqs) == 0, "op.seq=0")
+		return "op.session", err
+	}
+	w.and("op.seq" + in(seqs))
+	return "+op.session", err
+}
+
+// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a
+// path is asked for, and of whichever part.
+func (h *history) below(ctx context.Context, f *Filter, by parts, w where, seq int64, n int) (es []entry, err error) {
+	add := func(from, column string, w where) {
+		if err != nil {
+			return
+		}
+		w = w.with(column+" > ? AND "+column+" < ?", least(es, n), seq)
+		more, e := h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
+		es, err = append(es, more...), e
+		slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
+		// One checkpoint may be of two of the names.
+		es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
+		es = es[:min(len(es), n)]
+	}
+	if by.table != "" {
+		type part struct{ id, newest int64 }
+		var all []part
+		q := "SELECT id, coalesce((SELECT max(" + by.seq + ") FROM " + strings.TrimSuffix(by.from, joinOp) + " WHERE " + by.key + "=" + by.table + ".id AND " +
+			by.seq + " < ?), 0) AS newest FROM " + by.table + by.of.sql() + " ORDER BY newest DESC"
+		err = each(ctx, h.q, q, append([]any{seq}, by.of.args...), func(row scanner) error {
+			var p part
+			err := row.Scan(&p.id, &p.newest)
+			all = append(all, p)
+			return err
+		})
+		for _, p := range all {
+			if p.newest <= least(es, n) {
+				break
+			}
+			add(by.from, by.seq, w.with(by.key+"=?", p.id))
+		}
+		return es, err
 	}
 	if f.Path == "" {
 		add("op", "op.seq", w)
@@ -116,10 +196,15 @@ func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n in
 			add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
 		}
 	}
-	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
-	// One checkpoint may be of two of the names.
-	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
-	return es[:min(len(es), n)], err
+	return es, err
+}
+
+// least is the number above which a checkpoint belongs to the n newest of es and more, which are in order.
+func least(es []entry, n int) int64 {
+	if len(es) < n {
+		return 0
+	}
+	return es[n-1].seq
 }
 
 // pathsContaining returns the ids of matching paths. A database folds letters of ASCII only, so that
@@ -261,7 +346,7 @@ func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known 
 	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, w, afterAll, 1)
+		es, err := h.below(ctx, &Filter{Path: path}, parts{}, w, afterAll, 1)
 		if err != nil || len(es) == 0 {
 			return err
 		}

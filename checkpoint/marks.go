@@ -21,7 +21,7 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 		if began = current != name; err != nil || !began {
 			return err
 		}
-		last, err := tx.latest(ctx, who.Principal, who.Session)
+		last, err := tx.latest(ctx, &Op{Principal: who.Principal, Session: who.Session})
 		if err == nil {
 			_, err = tx.newTurn(ctx, last, name, d.o.Now().UnixNano())
 		}

@@ -119,6 +119,7 @@ type entry struct {
 	seq               int64
 	undoOf, restoreOf int64
 	run               int64 // below 0: retention took some of it
+	top               int64 // see save.top; unknownTop
 	c                 *Checkpoint
 }
 
@@ -339,7 +340,7 @@ func unmoved(ops []entry) []entry {
 
 // labelStart is the number before the one checkpoint that carries the label.
 func (h *history) labelStart(ctx context.Context, who Scope, label string) (int64, error) {
-	w, err := h.scopeOfFew(ctx, who)
+	w, err := h.scope(ctx, who, "+op.session")
 	if err != nil {
 		return 0, err
 	}
@@ -362,7 +363,7 @@ func (h *history) labelStart(ctx context.Context, who Scope, label string) (int6
 
 // sinceStart is the number before the first checkpoint at or after t.
 func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	w, err := h.scopeOfFew(ctx, who)
+	w, err := h.scope(ctx, who, "+op.session")
 	if err != nil {
 		return 0, err
 	}

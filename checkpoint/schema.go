@@ -22,11 +22,13 @@ import (
 //     whether it would be whole; of a path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the
 //     greatest id is the last.
-//   - known: the paths that a session has recorded anything of.
+//   - known: the paths that a session has recorded anything of. act: the tools and kinds of its checkpoints.
+//   - op.top, of undos and of what changes nothing for the session: the newest change of the session
+//     that is not undone after it, as far as it is known: see save.top.
 //   - op.run is a number that the changes of one script have in common; below 0 once retention took one of
 //     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
 //   - unpurged has the hashes of what was purged that others are still to forget.
-const format = 8
+const format = 9
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v INTEGER NOT NULL);
@@ -39,7 +41,7 @@ CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, gone INTEGE
 CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER,
 	tool TEXT NOT NULL, kind TEXT NOT NULL, outcome INTEGER NOT NULL DEFAULT 0,
 	pin INTEGER NOT NULL DEFAULT 0, label TEXT, undo_of INTEGER, restore_of INTEGER, run INTEGER,
-	id TEXT NOT NULL);
+	id TEXT NOT NULL, act INTEGER NOT NULL, top INTEGER);
 CREATE INDEX op_session ON op(session);
 CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
 CREATE INDEX op_run ON op(run) WHERE run IS NOT NULL;
@@ -62,10 +64,10 @@ CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL,
 	made INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
-` + schema8
+` + schema9
 
-// schema8 adds to format 7 the rest of format 8.
-const schema8 = `
+// schema9 adds to format 7 the rest of format 9.
+const schema9 = `
 CREATE TABLE content(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
 	codec INTEGER, base INTEGER, depth INTEGER, key INTEGER, bytes INTEGER, name TEXT, z BLOB);
 CREATE INDEX content_base ON content(base) WHERE base IS NOT NULL;
@@ -73,17 +75,27 @@ CREATE INDEX content_name ON content(bytes) WHERE name IS NOT NULL;
 CREATE TABLE known(session INTEGER NOT NULL, path INTEGER NOT NULL, PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE INDEX known_path ON known(path);
 CREATE UNIQUE INDEX op_id ON op(id);
+CREATE TABLE act(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, tool TEXT NOT NULL, kind TEXT NOT NULL,
+	UNIQUE(session, tool, kind));
+CREATE INDEX act_tool ON act(tool);
+CREATE INDEX act_kind ON act(kind);
+CREATE INDEX op_act ON op(act);
+CREATE INDEX op_ts ON op(ts);
+CREATE INDEX op_undo ON op(undo_of) WHERE undo_of IS NOT NULL;
 CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
-CREATE INDEX turn_name ON turn(name);
+CREATE INDEX session_name ON session(name);
+CREATE INDEX turn_name ON turn(name, session);
 CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
 CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
 CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// from7 makes a catalog of format 7 one of format 8. Its checkpoints and entries of the trash get new ids. Entries
+// from7 makes a catalog of format 7 one of format 9. Its checkpoints and entries of the trash get new ids. Entries
 // of the trash that have no place there go: their content is in the checkpoint of the deletion.
 const from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
+ALTER TABLE op ADD COLUMN act INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE op ADD COLUMN top INTEGER;
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE change ADD COLUMN moved_to BLOB;
 ALTER TABLE change ADD COLUMN moved_from BLOB;
@@ -92,7 +104,9 @@ UPDATE op SET id='ck-' || hex(randomblob(5));
 DELETE FROM trash WHERE phase=3 OR length(parked)=0 OR parked IS NULL;
 UPDATE trash SET name='tr-' || hex(randomblob(5));
 DROP INDEX turn_name;
-` + schema8 + `
+` + schema9 + `
+INSERT INTO act(session, tool, kind) SELECT DISTINCT session, tool, kind FROM op;
+UPDATE op SET act=(SELECT id FROM act WHERE act.session=op.session AND act.tool=op.tool AND act.kind=op.kind);
 INSERT INTO content SELECT o.id, o.hash, o.size, d.codec, d.base, d.depth, d.key, d.bytes,
 	CASE WHEN d.codec & 4 THEN CAST(d.z AS TEXT) END, CASE WHEN d.codec & 4 = 0 THEN d.z END
 	FROM object o LEFT JOIN data d ON d.id=o.id;

@@ -28,18 +28,25 @@ func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error
 	err = d.planning(ctx, func(h *history) error {
 		seen := &undone{cancelled: map[int64]bool{}}
 		var found *entry // the newest ordinary change that is not cancelled
-		err := h.newest(ctx, who, func(e entry) bool {
-			switch {
-			case !e.changes(), seen.has(e):
-			case e.undoOf != 0:
-				seen.note(e)
-			default:
-				found = &e
+		for below := int64(afterAll); below > 0; {
+			from := below
+			below = 0
+			err := h.newest(ctx, who, from, func(e entry) bool {
+				switch {
+				case e.c.Outcome == Aborted, seen.has(e):
+				case !redo && seen.mayPass(e): // a redo is to see all undos
+					below = e.top + 1
+				case !e.changes():
+				case e.undoOf != 0:
+					seen.note(e)
+				default:
+					found = &e
+				}
+				return found == nil && below == 0
+			})
+			if err != nil {
+				return err
 			}
-			return found == nil
-		})
-		if err != nil {
-			return err
 		}
 		var ops []entry
 		var lost *Lost
@@ -86,6 +93,11 @@ func (e entry) inRunOf(o entry) bool {
 	return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
 }
 
+// mayPass says that nothing between e and e.top matters: e.top is known, and no undo since e took one in between back.
+func (u *undone) mayPass(e entry) bool {
+	return e.top != unknownTop && !slices.ContainsFunc(u.undos, func(o entry) bool { return e.top < o.undoOf && o.undoOf < e.seq })
+}
+
 func (u *undone) note(e entry) {
 	u.cancelled[e.undoOf] = true
 	u.undos = append(u.undos, e)
@@ -101,17 +113,35 @@ func (u *undone) by(e entry) ID {
 	return ""
 }
 
-// undoneSince has the undos and redos of all sessions that came after seq.
-func (h *history) undoneSince(ctx context.Context, seq int64) (*undone, error) {
-	var w where
-	w.and("op.seq > ? AND op.undo_of IS NOT NULL AND op.outcome <> ?", seq, outcomeCode(Aborted))
+// undone has the undos of es, and of the runs that these are in, with what undid those in turn.
+func (h *history) undone(ctx context.Context, es []entry) (*undone, error) {
+	var of, runs, all []int64
+	for _, e := range es {
+		if of = append(of, e.seq); e.run != 0 {
+			runs = append(runs, e.run, -e.run)
+		}
+	}
+	for found := true; found; {
+		terms := "op.undo_of" + in(of)
+		if runs != nil {
+			terms += " OR op.run" + in(distinct(runs))
+		}
+		seqs, err := column[int64](ctx, h.q, "SELECT op.seq FROM op WHERE ("+terms+") AND op.undo_of IS NOT NULL AND op.outcome <> ?", outcomeCode(Aborted))
+		if err != nil {
+			return nil, err
+		}
+		found, of, runs, all = len(seqs) > 0, seqs, nil, append(all, seqs...)
+	}
 	u := &undone{cancelled: map[int64]bool{}}
-	err := h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, func(e entry) bool {
+	if len(all) == 0 {
+		return u, nil
+	}
+	undos, err := h.entries(ctx, "op"+opJoins+" WHERE op.seq"+in(all)+" ORDER BY op.seq DESC")
+	for _, e := range undos {
 		if !u.has(e) {
 			u.note(e)
 		}
-		return true
-	})
+	}
 	return u, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/glob"
+	"moltisfs/internal/lazy"
 )
 
 // Check finds everything that is wrong with the values themselves, as joined *Problem in the order
@@ -113,7 +113,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 			add(f.key, fmt.Sprintf("%d is less than %d", n, f.min), f.form())
 		}
 	case f.check == "prefix":
-		if !prefix.MatchString(v.String()) {
+		if !prefix().MatchString(v.String()) {
 			add(f.key, strconv.Quote(v.String())+" can't begin a tool's name", "write up to 20 letters, digits, _ and -, a letter first and _ or - last, as files_")
 		}
 	case f.check == "root":
@@ -129,7 +129,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 
 // prefix is a tool_prefix that model APIs take: with the longest name it has 40 characters of 64, which leaves room for a client's own.
 // With its end no prefixed name is that of another tool.
-var prefix = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,18}[_-])?$`)
+var prefix = lazy.Regexp(`^([A-Za-z][A-Za-z0-9_-]{0,18}[_-])?$`)
 
 // checkList checks each entry of a list, as the declaration of its key says. tiers are the capabilities that another list has.
 func (f *field) checkList(list []string, tiers map[string]string, add adder) {

@@ -204,7 +204,7 @@ func TestProblems(t *testing.T) {
 		{"[checkpoint]", "m:1:2: checkpoint: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
-		{"[tools.fs]\n\"track\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, tool_prefix, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, max_write_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, respect_gitignore, search_deadline, image_max_edge, policies, policies_mode, checkpoint_before_mutation"},
+		{"[tools.fs]\n\"track\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, tool_prefix, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, max_write_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, respect_gitignore, search_deadline, search_documents, image_max_edge, policies, policies_mode, checkpoint_before_mutation"},
 		{"[tools.policy]\nprofile = 'codign'", "m:2:1: tools.policy.profile: \"codign\" is not known; did you mean \"coding\"? Allowed: \"full\", \"coding\", \"minimal\""},
 		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: profile, allow, deny"},
 		{"[tools.fs]\nmax_bytes = 5", "m:2:1: tools.fs.max_bytes: unknown key; it belongs under [tools.fs.checkpoint]"},
@@ -367,7 +367,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 68 {
+	if len(rows) != 69 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

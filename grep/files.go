@@ -90,7 +90,7 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
 	}
-	return s.Deadline > 0, nil
+	return s.Deadline+s.LateDocuments > 0, nil
 }
 
 // lister is the visitor of Files.

@@ -15,6 +15,12 @@ func Guarded(d *guardfs.Dir) Dir { return &guardedDir{d, new(sync.Pool)} }
 // GuardedFile makes a File of an open guarded file. Closing it closes f.
 func GuardedFile(f *guardfs.File) File { return guardedFile{f} }
 
+// Handle is the guarded file in f; nil of another file.
+func Handle(f File) *guardfs.File {
+	g, _ := f.(guardedFile)
+	return g.f
+}
+
 // guardedDir lends its listings the memory of earlier ones in the same tree.
 type guardedDir struct {
 	d       *guardfs.Dir

@@ -27,6 +27,8 @@ type Row struct {
 	Cut   bool
 	From  int
 	Bytes int
+	// Place is set in a document. Line is then that of all its text.
+	Place *Place
 }
 
 // Totals count everything that matched, whatever Limit and Offset cut away.
@@ -50,7 +52,12 @@ type Result struct {
 	Truncated bool // rows or files were left out by Limit or Offset
 	Partial   bool // the deadline came first: the result is right, and there may be more
 	Skipped   Skipped
+
+	why error
 }
+
+// Why says why the text of Walk.File, a document, was not searched; nil: it was, or there is none.
+func (r *Result) Why() error { return r.why }
 
 // FilesResult is the answer to a GlobQuery.
 type FilesResult struct {
@@ -80,6 +87,9 @@ type Skipped struct {
 	Encoding   int // files of unknown encoding: searched as bytes
 	Rules      int // ignore files that could not be read, so that their rules did not hold
 	Deadline   int // files and directories that the deadline left out, or cut short
+	Documents  int // documents of which no text could be made, or only a part of it
+	// LateDocuments are those whose text could not be made before the deadline.
+	LateDocuments int
 }
 
 func (s *Skipped) add(t *Skipped) {
@@ -97,6 +107,8 @@ func (s *Skipped) add(t *Skipped) {
 	s.Encoding += t.Encoding
 	s.Rules += t.Rules
 	s.Deadline += t.Deadline
+	s.Documents += t.Documents
+	s.LateDocuments += t.LateDocuments
 }
 
 // Note is one reason of Skipped.
@@ -111,6 +123,8 @@ func (s Skipped) Notes() []Note {
 	var out []Note
 	for _, n := range []Note{
 		{"deadline", s.Deadline, "search a smaller part"},
+		{"late_documents", s.LateDocuments, "search again: the texts that were made are kept"},
+		{"documents", s.Documents, "give one as path to search it, or to learn why not"},
 		{"ignored", s.Ignored, "give one as path to search it"},
 		{"binary", s.Binary, "behind the first 256 KiB; give one as path to search all"},
 		{"unreadable", s.Unreadable, "the system refuses or fails to read them"},

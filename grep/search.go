@@ -41,6 +41,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		s.states[i].newest.limit = s.rows.limit
 	}
 	s.big <- nil // made when first needed
+	s.docs.Documents, s.docs.ctx = w.Documents, ctx
 	res := &Result{}
 	switch {
 	case w.File != nil:
@@ -49,10 +50,16 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		if dir == "" {
 			res.Root = ""
 		}
+		s.docs.root = res.Root
 		res.Skipped, err = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
 	case w.Dir != nil:
 		res.Root = w.Dir.True()
-		res.Skipped, err = walk(ctx, w, s, nil)
+		s.docs.root = res.Root
+		if res.Skipped, err = walk(ctx, w, s, nil); err == nil {
+			var left Skipped
+			left, err = s.searchDocuments(w)
+			res.Skipped.add(&left)
+		}
 	default:
 		return nil, errors.New("grep: Walk needs a Dir or a File")
 	}
@@ -63,6 +70,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		return nil, err
 	}
 	s.report(res)
+	res.why = s.docs.why
 	return res, nil
 }
 
@@ -86,6 +94,7 @@ type search struct {
 	rows   rowKeeper
 	big    chan []byte
 	size   sizes
+	docs   documents
 
 	// nonASCII says that the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
 	// decoded.
@@ -199,6 +208,18 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
+	if s.docs.Documents != nil && kind.Wide == nil && s.docs.Is(f, st.buf[:n], kind == text.Binary) {
+		if !keep && !s.docs.now {
+			s.docs.later(rel, name)
+			t.close()
+			return
+		}
+		if t.document(w, st) {
+			st.totals.Scanned++
+			t.close()
+			return
+		}
+	}
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
 	st.scan.asIs = kind != text.Plain || named != nil
@@ -298,7 +319,8 @@ type target struct {
 	keep      bool
 	bytes     bool // searched as it is, whatever its encoding
 	binary    bool
-	cut       bool // only its beginning is searched
+	cut       bool                 // only its beginning is searched
+	place     func(line int) Place // of a document's text
 }
 
 func (t *target) close() {
@@ -380,6 +402,12 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	st.totals.Matches += c.matches
 	if t.q.Mode == Content {
 		t.rowsToUTF8(c.out)
+		for i := range c.out {
+			if t.place != nil {
+				at := t.place(c.out[i].Line)
+				c.out[i].Place = &at
+			}
+		}
 		if h := (FileHit{ModTime: t.info.ModTime, Size: t.info.Size, Lines: c.lines}); t.q.Found != nil {
 			h.Path = t.rel + t.name
 			t.q.Found(h, c.out)

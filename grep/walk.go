@@ -38,6 +38,9 @@ type Walk struct {
 
 	Come *atomic.Int64 // grows by each file that the walk comes to; nil: nobody looks
 
+	// Documents, if set, makes text of documents for Search, whose text is searched then and not their bytes.
+	Documents Documents
+
 	// Elsewhere, if set, searches where the tree is, with the same answers; Dir and File only name
 	// the tree or file.
 	Elsewhere Elsewhere

@@ -174,7 +174,7 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
-	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":
+	case isTar(f.head):
 		return b.describeTar(ctx, f.section(), "tar archive")
 	}
 	return ctx.Err()

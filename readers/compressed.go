@@ -101,7 +101,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
 		b.window(o)
 		inner := &file{head: head, ended: ended}
-		tar := len(head) >= 263 && string(head[257:262]) == "ustar"
+		tar := isTar(head)
 		if tar || o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
 			if o.BinaryPolicy == "base64" {
 				if err := b.encode(ctx, f, o); err != nil {

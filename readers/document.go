@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"moltisfs/internal/text"
 	"moltisfs/readers/office"
@@ -28,19 +31,107 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := f.fits(o); err != nil {
 		return nil, err
 	}
-	free, err := r.reserve(ctx, "document", documentMemory)
-	if err != nil {
+	var record ReadRecord
+	if err := f.addSum(ctx, &record); err != nil {
 		return nil, err
 	}
-	defer free()
-	if err := d.Write(); err != nil && !errors.Is(err, office.ErrFull) {
-		return nil, damagedOr(ctx, d.Format+" document", err)
+	d.Enough = enough(o)
+	key := record.Sum + " " + o.Pages
+	if made := r.kept.get(key); record.Sum != "" && made != nil && (!made.Partial || d.Enough != nil && d.Enough(made.Text())) {
+		d = made
+	} else {
+		free, err := r.reserve(ctx, "document", documentMemory)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		if d.Format == "xlsx" || d.Format == "ods" {
+			d.Sheet = strings.TrimSpace(o.Pages)
+		}
+		var none *office.NoSheet
+		if err := d.Write(); errors.As(err, &none) {
+			return nil, &BadPages{Pages: unreadable.Clip(o.Pages, 60), Why: "there is no such sheet", Sheets: none.Names}
+		} else if err != nil {
+			return nil, damagedOr(ctx, d.Format+" document", err)
+		}
+		if record.Sum != "" && !o.all { // a search has the text kept elsewhere
+			r.kept.put(key, d)
+		}
 	}
 	t, err := documentText(d, d.Format, f.Size, o)
 	if err != nil {
 		return nil, err
 	}
-	return t, f.addSum(ctx, &t.ReadRecord)
+	t.Sum = record.Sum
+	return t, nil
+}
+
+func knowsEncrypted(f *file, o *Options) bool {
+	return len(f.head) > 0 && f.head[0] == 0xd0 && !forced(f, o) && office.Encrypted(f.R)
+}
+
+func refuseEncrypted(context.Context, *Readers, *file, *Options) (Content, error) {
+	return nil, &Encrypted{What: "Office document"}
+}
+
+// enough reports of the first part of a text whether it holds the window o. It is nil where only the whole does.
+func enough(o *Options) func([]byte) bool {
+	if o.fromEnd() {
+		return nil
+	}
+	return func(part []byte) bool {
+		part = part[text.SkipLines(part, max(o.Offset, 1)-1):]
+		return int64(len(part)) > o.MaxBytes || countLines(part) > o.lines()
+	}
+}
+
+// keptBytes is how much text of documents is kept, and keptFor for how long, for the calls that read on.
+const (
+	keptBytes = 64 << 20
+	keptFor   = 2 * time.Minute
+)
+
+// kept holds the text of documents that were read last, as far as it was made, by the hash of the file and the part of it that was asked for.
+type kept struct {
+	mu    sync.Mutex
+	texts []keptText // the newest last
+}
+
+type keptText struct {
+	key string
+	doc *office.Document
+}
+
+func (k *kept) get(key string) *office.Document {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.texts {
+		if t.key == key {
+			return t.doc
+		}
+	}
+	return nil
+}
+
+// put keeps the text of d, which nobody changes any more, in place of the one under that key and of the oldest.
+func (k *kept) put(key string, d *office.Document) {
+	d.Done()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.texts = slices.DeleteFunc(k.texts, func(t keptText) bool { return t.key == key })
+	k.texts = append(k.texts, keptText{key, d})
+	size := 0
+	for i := len(k.texts) - 1; i >= 0; i-- {
+		if size += cap(k.texts[i].doc.Text()); size > keptBytes {
+			k.texts = slices.Delete(k.texts, 0, i+1)
+			break
+		}
+	}
+	time.AfterFunc(keptFor, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.texts = slices.DeleteFunc(k.texts, func(t keptText) bool { return t.doc == d })
+	})
 }
 
 // documentText is the window that o asks for of the text collected in d, from a file of size bytes.
@@ -48,18 +139,21 @@ func documentText(d *office.Document, format string, size int64, o *Options) (*T
 	if d.Full && o.fromEnd() {
 		return nil, endUnreachable(o, "its text is longer than "+unreadable.Bytes(office.MaxText))
 	}
-	content := bytes.TrimRight(d.Text(), "\n")
-	if len(content) > 0 {
-		content = append(content, '\n')
-	}
-	t := renderText(content, o)
+	t := renderText(d.Text(), o)
 	t.Format, t.Encoding, t.Unit, t.Lossy = format, "utf-8", format+" line", true
 	if t.TotalLines == 0 {
-		t.noText(size, d.Pictures())
+		t.noText(size, d.Pictures)
 	}
 	t.Note = strings.TrimSpace(t.Note + " " + d.Mentions(t.StartLine <= 1))
-	if d.Full {
+	if len(d.Sheets) > 1 && d.Sheet == "" && t.StartLine <= 1 {
+		t.Note = strings.TrimSpace(t.Note + " Its sheets are " + sheetNames(d.Sheets) + "; pages: with such a name shows one alone.")
+	}
+	switch {
+	case d.Full:
 		t.unknownTotal(strings.TrimSpace(t.Note + " Only the first " + unreadable.Bytes(office.MaxText) + " of the text can be shown."))
+	case d.Partial:
+		t.goOn(t.StartLine+t.RenderedLines, true)
+		t.unknownTotal(t.Note)
 	}
 	return t, nil
 }
@@ -89,12 +183,12 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 			return nil, err
 		}
 		err = d.HTML(bytes.NewReader(text))
-		if err != nil && !errors.Is(err, office.ErrFull) {
+		if err != nil {
 			return nil, damagedOr(ctx, "HTML page", err)
 		}
 	} else {
 		format = "email"
-		if err := d.Email(raw); err != nil && !errors.Is(err, office.ErrFull) {
+		if err := d.Email(raw); err != nil {
 			return nil, damagedOr(ctx, "email", err)
 		}
 	}

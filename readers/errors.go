@@ -2,6 +2,7 @@ package readers
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,19 +71,38 @@ func (e *TooLarge) Hint() string {
 
 // BadPages is a page list that cannot be read or does not fit the document.
 type BadPages struct {
-	Pages string
-	Why   string
-	Total int // pages in the document; 0 when it was not opened
+	Pages  string
+	Why    string
+	Total  int      // pages in the document; 0 when it was not opened
+	Sheets []string // of a spreadsheet, which has sheets in place of pages
 }
 
 func (e *BadPages) Error() string { return fmt.Sprintf("pages %q: %s", e.Pages, e.Why) }
 
 // Hint shows a list that would be taken.
 func (e *BadPages) Hint() string {
+	if len(e.Sheets) > 0 {
+		return "Give the name of a sheet: " + sheetNames(e.Sheets) + "."
+	}
 	if e.Total > 0 {
 		return fmt.Sprintf(`The document has %s; ask for at most %d of them, like "1-%d".`, unreadable.Plural(e.Total, "page"), MaxPages, min(e.Total, MaxPages))
 	}
-	return fmt.Sprintf(`Write pages like "3", "1-5" or "1-3,7", at most %d in one call.`, MaxPages)
+	return fmt.Sprintf(`Write pages like "3", "1-5", "1-3,7", "last" or "-3" for the last three, at most %d in one call.`, MaxPages)
+}
+
+// sheetNames lists up to twenty sheets.
+func sheetNames(names []string) string {
+	var b strings.Builder
+	for i, name := range names[:min(len(names), 20)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.QuoteToGraphic(unreadable.Clip(name, 80)))
+	}
+	if more := len(names) - 20; more > 0 {
+		b.WriteString(" and " + unreadable.Number(int64(more)) + " more")
+	}
+	return b.String()
 }
 
 // BadEncoding is an encoding that is unknown, or that the file is not in.

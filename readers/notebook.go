@@ -244,7 +244,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *notebook.Cell, ind
 				c.leftOut = true
 			}
 		}
-		if shown.shorten() {
+		if !o.all && shown.shorten() {
 			c.cut = true
 			if len(shown.LeftOut) == 0 { // else it counts already
 				n.OutputsCut++
@@ -357,6 +357,9 @@ func output(ctx context.Context, r *Readers, ro *notebook.Output, images *int, o
 			data, ok := ro.Data[kind]
 			if !ok {
 				continue
+			}
+			if o.all {
+				return out // it is shown as the picture
 			}
 			if *images >= outputImages {
 				out.LeftOut = append(out.LeftOut, kind)

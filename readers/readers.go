@@ -85,6 +85,8 @@ type Source struct {
 	Size int64 // as the file system says; 0 may also mean that it does not know
 	// Name appears in hints and never decides anything.
 	Name string
+	// Denied gives the error for a file in an archive, by its name, that may not be shown; nil: all may.
+	Denied func(member string) error
 }
 
 // Options choose the part of a file and its form. The zero value is the beginning of the file within the default limits.
@@ -93,7 +95,7 @@ type Options struct {
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number; of an archive the name of a file in it
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit
@@ -108,6 +110,8 @@ type Options struct {
 
 	ImageMaxEdge  int
 	ImageMaxBytes int64 // of an image as base64, which has four bytes for three of the file's
+
+	all bool // for a search: all pages, long lines whole, no numbers and no pictures
 }
 
 // WindowBytes is the byte limit of an answer for a model with this many tokens of context: a fifth of them at four bytes
@@ -181,6 +185,7 @@ type Readers struct {
 	config Config
 	images image.Decoders
 	pdfs   *pdf.Engine
+	kept   kept
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -199,7 +204,7 @@ func New(c Config) (*Readers, error) {
 		c.PDFMemory = min(512<<20, c.Memory)
 	}
 	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, CacheDir: c.CacheDir}
-	return &Readers{c, images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
+	return &Readers{config: c, images: images, pdfs: pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
 // Close ends the PDF engine. No Read may run any more, and one after it that needs the PDF engine fails.
@@ -229,6 +234,11 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		return nil, fmt.Errorf("reading the beginning of the file: %w", err)
 	}
 	defer f.release()
+	if o.Pages != "" {
+		if c, is, err := r.readMember(ctx, f, &o); is || err != nil {
+			return c, err
+		}
+	}
 	err = errNotMine
 	for i := 0; errors.Is(err, errNotMine); i++ {
 		if inOrder[i].knows(f, &o) {
@@ -264,6 +274,7 @@ var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
 	{knowsZip, readZip},
+	{knowsEncrypted, refuseEncrypted},
 	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},

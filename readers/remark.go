@@ -47,6 +47,9 @@ func (b *Binary) wayOut(head []byte) string {
 			return way.say
 		}
 	}
+	if len(b.Listing) > 0 {
+		return `pages: "NAME" shows a file of it by its name.`
+	}
 	if b.Summary == "" && (b.MediaType == "application/octet-stream" || strings.HasPrefix(b.MediaType, "text/")) && textButForNULs(head) {
 		return `It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`
 	}
@@ -105,7 +108,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	pages := strings.TrimSpace(o.Pages) != ""
 	switch c := c.(type) {
 	case *Text:
-		when(pages, "pages")
+		when(pages && c.Format != "xlsx" && c.Format != "ods", "pages")
 		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one line)")
 		when(o.Encoding != "" && packed(c.Format), "encoding")
 		when(o.Render && c.Format != "html" && c.Format != "email", "render")

@@ -307,6 +307,9 @@ type page struct {
 
 func newPage(o *Options, hint int) *page {
 	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars, ansi: o.ANSI || o.Column > 0, progress: true}
+	if o.all {
+		p.style, p.chars = "none", math.MaxInt
+	}
 	p.buf = make([]byte, 0, min(hint, p.max)+64)
 	return p
 }
@@ -416,6 +419,8 @@ func (p *page) tokens() int { return (len(p.buf)*3 + p.weight + 11) / 12 }
 
 func appendNumber(b []byte, n int, style string) []byte {
 	switch style {
+	case "none":
+		return b
 	case "compact":
 		return append(strconv.AppendInt(b, int64(n), 10), ':')
 	case "tab":

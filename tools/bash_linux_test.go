@@ -85,6 +85,7 @@ func TestBash(t *testing.T) {
 		{"Bash", `{"command": "x", "timeout": 30}`, `"kind":"bad_request"`, ``},
 		{"Bash", `{"command": "x", "timeout": 6000000}`, `over the limit of 10m0s`, `run it in the background`},
 		{"Bash", `{"command": "x", "cwd": "/tmp"}`, `"kind":"bad_request"`, `Begin the command with cd`},
+		{"Bash", `{"command": " \n"}`, `"kind":"bad_request".*command is empty`, ``},
 		{"Bash", `{"command": 7, "nonsense": true}`, `"kind":"bad_request"`, ``},
 		{"exec", `{"cmd": "echo $((6*7))", "dangerouslyDisableSandbox": false}`, `"stdout":"42\\n"`, ``},
 		{"BashOutput", `{"bash_id": "bash_9"}`, `"kind":"not_found"`, `Start one by Bash`},
@@ -213,7 +214,7 @@ func TestBashInTheBackground(t *testing.T) {
 	if got := call("s2", "Bash", map[string]any{"command": "sleep 1000; echo x > never", "run_in_background": true}); !strings.Contains(got, `"running"`) {
 		t.Error(got)
 	}
-	must(t, s.Dialect().(dialect.Sessions).EndSession(t.Context(), "", "s1"))
+	must(t, s.Dialect().(dialect.Sessions).EndSession(t.Context(), "", "s1", false))
 	if got := call("s1", "BashOutput", map[string]any{"bash_id": "bash_4"}); !strings.Contains(got, `"not_found"`) {
 		t.Errorf("its session has ended: %s", got)
 	}

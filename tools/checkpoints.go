@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/lazy"
 	"moltisfs/internal/refusal"
 )
 
@@ -1025,13 +1025,13 @@ func when(name string, s *string) (time.Time, error) {
 }
 
 // hexID is an id of Moltis.
-var hexID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var hexID = lazy.Regexp(`^[0-9a-f]{32}$`)
 
 // idOf is the checkpoint that a call names: by its id, or by the one that it had in Moltis, from
 // where it was imported.
 func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkpoint.ID, error) {
 	id := strings.TrimSpace(value(given))
-	if !hexID.MatchString(id) {
+	if !hexID().MatchString(id) {
 		return checkpoint.ID(id), nil
 	}
 	page, err := c.Checkpoints(ctx, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})

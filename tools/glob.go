@@ -304,7 +304,9 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 // out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
 	var b lines
-	b.add(partial, "\n[the deadline came first: there may be more; search a smaller part]")
+	late, ok := s["late_documents"]
+	b.add(partial && (!ok || s["deadline"].Count > 0), "\n[the deadline came first: there may be more; search a smaller part]")
+	b.add(ok, "\n[%s not searched before the deadline; search again: the texts that were made are kept]", plural(late.Count, "document"))
 	// Version control directories are always there and never meant: not worth a line.
 	var notes []string
 	if r, ok := s[unsaved]; ok {
@@ -315,7 +317,7 @@ func (s Skipped) text(partial, found bool) string {
 		switch reason {
 		case unsaved:
 			continue
-		case "vcs", "special", "deadline":
+		case "vcs", "special", "deadline", "late_documents":
 			continue
 		case "ignored", "links":
 			if found {

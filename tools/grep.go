@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -33,7 +34,7 @@ type GrepArgs struct {
 	Before     *int    `json:"-B,omitempty" min:"0"`
 	Around     *int    `json:"-C,omitempty" min:"0"`
 	Context    *int    `json:"context,omitempty" min:"0" doc:"same as -C"`
-	Only       *bool   `json:"-o,omitempty" doc:"only the matched text"`
+	Only       *bool   `json:"-o,omitempty" doc:"only the match"`
 	Multiline  *bool   `json:"multiline,omitempty" doc:". matches newlines, matches may span lines"`
 	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"rows or files; 0: as many as fit"`
 	Offset     *int    `json:"offset,omitempty" min:"0" doc:"as in Glob"`
@@ -57,7 +58,7 @@ var grepTool = define[GrepArgs](toolRow{
 	Title: "Search file contents",
 	Description: "Searches with a regular expression (ripgrep syntax). " +
 		"Lists of files: newest first; lines: by path. " +
-		"$ matches before CRLF.",
+		"$ matches before CRLF. PDFs, documents and archives are searched as Read shows them.",
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 	aliases: []args.Alias{
@@ -173,7 +174,9 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 			return err
 		}
 		out.scanned = r.Totals.Scanned
-		out.single = w.File != nil
+		if out.single = w.File != nil; out.single {
+			out.Note = joined(s.unsearched(w.File, r), out.Note)
+		}
 		none := *out
 		show := func(k int) string {
 			*out, p.rows = none, k
@@ -189,6 +192,28 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	return out, nil
+}
+
+// unsearched says why there is nothing to be found in a file whose content is no text.
+func (s *Suite) unsearched(f grep.File, r *grep.Result) string {
+	why := r.Why()
+	if why == nil && len(r.Rows)+len(r.Files) == 0 {
+		head := make([]byte, 16<<10)
+		n, _ := f.ReadAt(head, 0) // an error was told by the search
+		shown := readers.ShownAs(head[:n], "")
+		switch is := readers.IsDocument(head[:n], f, f.Info().Size, true); {
+		case is && !s.cfg.SearchDocuments:
+			return "its text is not searched: search_documents is false; Read shows it"
+		case shown != "" && !is:
+			return "it is a " + shown + " and has no text to be searched; look at it with Read"
+		}
+		return ""
+	}
+	var hint readers.Hinter
+	if errors.As(why, &hint) {
+		return fmt.Sprintf("its text was not searched: %v. %s", why, strings.TrimSuffix(hint.Hint(), "."))
+	}
+	return ""
 }
 
 // contextOf gives the lines before and behind a match: an explicit -A or -B beats -C, and -C beats context.
@@ -252,15 +277,49 @@ type GrepTotals struct {
 // GrepMatch is one matching line. Block is the line, numbered by default, with those around
 // it that were asked for.
 type GrepMatch struct {
-	Path  string   `json:"path"`
-	Line  int      `json:"line"`
-	Match string   `json:"match"`
-	Block []string `json:"block"`
+	Path  string    `json:"path"`
+	Line  int       `json:"line"`
+	Place string    `json:"place,omitempty"` // in a document, as "page 3"; Line is then that of all its text
+	Read  *GrepRead `json:"read,omitempty"`  // the arguments of Read that show the place in a document
+	Match string    `json:"match"`
+	Block []string  `json:"block"`
 	// BlockCut says where Block goes on upon another page: "start", "end" or "both".
 	BlockCut string `json:"block_cut,omitempty"`
 	// CutFrom and LineBytes say that Match is a window of a longer line.
 	CutFrom   *int `json:"cut_from,omitempty"`
 	LineBytes int  `json:"line_bytes,omitempty"`
+}
+
+// GrepRead has the arguments of a Read beside file_path.
+type GrepRead struct {
+	Pages  string `json:"pages,omitempty"`
+	Offset int    `json:"offset,omitempty"`
+}
+
+func readOf(r *grep.Row) *GrepRead {
+	if r.Place == nil {
+		return nil
+	}
+	return &GrepRead{r.Place.Pages, r.Place.Offset}
+}
+
+// String is the arguments as a note says them.
+func (r *GrepRead) String() string {
+	switch {
+	case r.Pages == "":
+		return fmt.Sprintf("offset %d", r.Offset)
+	case r.Offset == 0:
+		return fmt.Sprintf("pages %q", r.Pages)
+	}
+	return fmt.Sprintf("pages %q, offset %d", r.Pages, r.Offset)
+}
+
+// placeOf stands where the number of a line stands.
+func placeOf(r *grep.Row) string {
+	if r.Place != nil && r.Place.Name != "" {
+		return r.Place.Name
+	}
+	return strconv.Itoa(r.Line)
 }
 
 // GrepContext is lines in a row, from Line on.
@@ -382,10 +441,13 @@ func (g *Grep) contentText(b *lines) {
 			b.WriteByte(mark)
 		}
 		if g.numbers {
-			b.WriteString(strconv.Itoa(r.Line))
+			b.WriteString(placeOf(&g.rows[i]))
 			b.WriteByte(mark)
 		}
 		b.WriteString(windowed(r))
+	}
+	if i := slices.IndexFunc(g.rows, func(r grep.Row) bool { return r.Place != nil && !r.Context }); i >= 0 {
+		fmt.Fprintf(b, "\n[in a document; the first is shown by Read of %s with %s]", g.rows[i].Path, readOf(&g.rows[i]))
 	}
 }
 
@@ -473,7 +535,7 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 			n += shownBytes(g.Root, rows[i].Path)
 		}
 		if g.numbers {
-			n += len(strconv.Itoa(rows[i].Line)) + 1
+			n += len(placeOf(&rows[i])) + 1
 		}
 		return n
 	})
@@ -491,7 +553,10 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 		if r.Context {
 			continue
 		}
-		m := GrepMatch{Path: r.Path, Line: r.Line, Match: r.Text}
+		m := GrepMatch{Path: r.Path, Line: r.Line, Match: r.Text, Read: readOf(&r)}
+		if r.Place != nil {
+			m.Place = r.Place.Name
+		}
 		if r.Cut {
 			m.CutFrom, m.LineBytes = &r.From, r.Bytes
 		}
@@ -548,7 +613,7 @@ func (g *Grep) lines(from, to int) []string {
 	for _, r := range g.rows[from:to] {
 		line := windowed(r)
 		if g.numbers {
-			line = strconv.Itoa(r.Line) + ":" + line
+			line = placeOf(&r) + ":" + line
 		}
 		out = append(out, line)
 	}
@@ -560,15 +625,17 @@ func (g *Grep) lines(from, to int) []string {
 func (g *Grep) rowCost(rows []grep.Row, q grep.Query) func(i int) int {
 	const each = 40 // the names of the fields
 	if !g.context {
-		return func(i int) int { return jsonSize(rows[i].Path) + 2*jsonSize(rows[i].Text) + 2*each }
+		return func(i int) int {
+			return jsonSize(rows[i].Path) + 2*jsonSize(rows[i].Text) + 2*each + 4*placeCost(&rows[i])
+		}
 	}
 	first, above := 0, 0    // the block before row i begins at first, and takes above
 	oldest, matches := 0, 0 // of the matches from oldest on, so many have row i in their blocks
 	return func(i int) int {
 		r := rows[i]
-		size := jsonSize(r.Text) + 8
+		size := jsonSize(r.Text) + 8 + 3*placeCost(&r)
 		for ; first < i && !around(rows[first], r, grep.Query{Before: q.Before}); first++ {
-			above -= jsonSize(rows[first].Text) + 8
+			above -= jsonSize(rows[first].Text) + 8 + 3*placeCost(&rows[first])
 		}
 		for ; oldest < i && !around(r, rows[oldest], grep.Query{After: q.After}); oldest++ {
 			if !rows[oldest].Context {
@@ -584,6 +651,14 @@ func (g *Grep) rowCost(rows []grep.Row, q grep.Query) func(i int) int {
 		}
 		return cost
 	}
+}
+
+// placeCost is about what the place of a row takes in JSON, once.
+func placeCost(r *grep.Row) int {
+	if r.Place == nil {
+		return 0
+	}
+	return jsonSize(r.Place.Name) + 20
 }
 
 // badPattern says where a regular expression goes wrong, and the one to use instead.

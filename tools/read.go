@@ -20,12 +20,12 @@ type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
 	Limit      *int    `json:"limit,omitempty" min:"0" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" form:"pages" doc:"PDF or TIFF pages: 3, 1-5 or 1-3,7; 20 a call"`
-	AllowLarge *bool   `json:"allow_large,omitempty" doc:"read a file over the size limit"`
-	Encoding   *string `json:"encoding,omitempty" doc:"such as cp1252, if the guess is wrong"`
+	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3 (20 a call); a sheet; file of an archive"`
+	AllowLarge *bool   `json:"allow_large,omitempty" doc:"over the size limit"`
+	Encoding   *string `json:"encoding,omitempty" doc:"like cp1252, if the guess is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"first character of a cut line or page"`
-	Tail       *bool   `json:"tail,omitempty" doc:"show the last limit lines"`
-	ANSI       *bool   `json:"ansi,omitempty" doc:"show terminal codes"`
+	Tail       *bool   `json:"tail,omitempty" doc:"the last limit lines"`
+	ANSI       *bool   `json:"ansi,omitempty"`
 	Render     *bool   `json:"render,omitempty" doc:"true: PDF pages as images; false: source of HTML and email"`
 }
 
@@ -172,14 +172,13 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.ReadRecord, error) {
-	src := readers.Source{R: f.ReaderAt, Size: f.Info.Size, Name: f.Path}
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
 		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), ANSI: value(a.ANSI),
 		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
 	}
-	body, err := s.engine.Readers().Read(ctx, src, o)
+	body, err := f.Content(ctx, o)
 	for tries := 0; err == nil && tries < 5; tries++ { // JSON escapes take room too
 		out.Body = body
 		over := s.client.Over(out.Text()) + notes/2 // some come later
@@ -187,7 +186,7 @@ func (s *Suite) look(
 			break
 		}
 		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(s.page.Bytes)/int64(s.page.Bytes+over)))
-		body, err = s.engine.Readers().Read(ctx, src, o)
+		body, err = f.Content(ctx, o)
 	}
 	if err != nil {
 		return nil, err
@@ -396,7 +395,7 @@ func notebookText(b *lines, n *readers.Notebook) {
 // sent. It forgets at a restart, which is harmless.
 type loops struct {
 	mu       sync.Mutex
-	sessions map[[2]string]*lastRead
+	sessions session.Recent[*lastRead]
 }
 
 type lastRead struct {
@@ -415,14 +414,10 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 		value(a.Pages), engine.HashOf(body))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who := [2]string{c.Principal, c.Session}
-	last := l.sessions[who]
+	last := l.sessions.Get(keyOf(c))
 	if last == nil {
-		if len(l.sessions) > 10_000 {
-			clear(l.sessions)
-		}
 		last = &lastRead{}
-		l.sessions[who] = last
+		l.sessions.Set(keyOf(c), last)
 	}
 	if last.key != key {
 		last.key, last.times = key, 0
@@ -436,12 +431,13 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 
 // reset forgets the last Read of the session: it changed something meanwhile.
 func (l *loops) reset(c *engine.Call) {
-	if l == nil {
-		return
+	if l != nil {
+		l.sessions.End(keyOf(c))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.sessions, [2]string{c.Principal, c.Session})
+}
+
+func keyOf(c *engine.Call) session.Key {
+	return session.Key{Principal: c.Principal, Session: c.Session}
 }
 
 // blocks are the images of the content, and the bytes of a binary file.

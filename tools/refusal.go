@@ -177,7 +177,7 @@ func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.R
 func (a *about) tell(r *Refusal) {
 	r.voice = refusal.Voice{Path: quotePath(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit", Hint: a.s.worded,
 		Names: func(name string) string {
-			if toolNames.FindString(name) == name {
+			if toolNames().FindString(name) == name {
 				return a.s.tool(name)
 			}
 			if name != "line" && slices.Contains(refusal.Names, name) {

@@ -263,7 +263,7 @@ func Over(e *engine.Engine) *Suite {
 	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
 	s.page = s.fitted(dialect.Page{}).page
 	if s.cfg.TrackReads {
-		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
+		s.loops = &loops{}
 	}
 	return s
 }
@@ -610,14 +610,16 @@ func (t *toolRow) allowed(p policy.Tools) bool {
 func (s *Suite) tool(name string) string { return s.cfg.ToolPrefix + name }
 
 // toolNames finds the names of tools in a text of ours.
-var toolNames *regexp.Regexp
+var toolNames func() *regexp.Regexp
 
 func init() { // the words of refusals, which rows of table have, need it
-	var names []string
-	for i := range table {
-		names = append(names, table[i].Name)
-	}
-	toolNames = regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+	toolNames = sync.OnceValue(func() *regexp.Regexp {
+		var names []string
+		for i := range table {
+			names = append(names, table[i].Name)
+		}
+		return regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\b`)
+	})
 }
 
 // worded gives a text of ours with the tools in it as the caller knows them. Read, Write and Edit are verbs where a sentence begins with them:
@@ -628,7 +630,7 @@ func (s *Suite) worded(text string) string {
 	}
 	var b strings.Builder
 	from := 0
-	for _, at := range toolNames.FindAllStringIndex(text, -1) {
+	for _, at := range toolNames().FindAllStringIndex(text, -1) {
 		before, name := strings.TrimRight(text[:at[0]], " "), text[at[0]:at[1]]
 		b.WriteString(text[from:at[0]])
 		if begins := before == "" || strings.ContainsAny(before[len(before)-1:], `."`); begins && (name == "Read" || name == "Write" || name == "Edit") {
@@ -742,8 +744,11 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 type served struct{ *Suite }
 
 // EndSession implements [dialect.Sessions]: programs in the background end with the session.
-func (s served) EndSession(_ context.Context, principal, name string) error {
-	return s.engine.EndShells(session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")})
+func (s served) EndSession(_ context.Context, principal, name string, forever bool) error {
+	if s.loops != nil {
+		s.loops.sessions.End(session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")})
+	}
+	return s.engine.EndSession(principal, name, forever)
 }
 
 // Dialect is the suite for whatever serves calls and knows no payloads.

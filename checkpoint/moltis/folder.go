@@ -13,13 +13,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/lazy"
 )
 
 // manifest is manifest.json of Moltis' store, one directory a checkpoint.
@@ -51,7 +51,7 @@ const (
 	maxBytes = 256 << 20 // of one checkpoint: it is saved in one go, out of memory
 )
 
-var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var idForm = lazy.Regexp(`^[0-9a-f]{32}$`)
 
 func (m *manifest) compare(o *manifest) int {
 	return cmp.Or(cmp.Compare(m.CreatedAt, o.CreatedAt), strings.Compare(m.ID, o.ID))

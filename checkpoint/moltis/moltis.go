@@ -58,7 +58,7 @@ func Import(ctx context.Context, db *checkpoint.DB, dir, principal string) (Impo
 	}
 	var all []*point
 	for _, e := range entries {
-		if !idForm.MatchString(e.Name()) {
+		if !idForm().MatchString(e.Name()) {
 			continue
 		}
 		p, err := readPoint(root, e.Name())

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/lazy"
 )
 
 func auditCommand() *command {
@@ -496,7 +496,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	}{ok, p, c}, "%s%s", proofText("calls", p), proofText("changes", c)), refusedIf(!ok))
 }
 
-var lastRecord = regexp.MustCompile(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
+var lastRecord = lazy.Regexp(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
 
 // seenIn adds the last records that an earlier verification printed.
 func seenIn(name string, calls, changes *audit.Known) error {
@@ -505,7 +505,7 @@ func seenIn(name string, calls, changes *audit.Known) error {
 	if err != nil {
 		return misuse(hint, "reading what was verified earlier: %v", err)
 	}
-	found := lastRecord.FindAllSubmatch(text, -1)
+	found := lastRecord().FindAllSubmatch(text, -1)
 	if found == nil {
 		return misuse(hint, "%s names no last record", visible(name))
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -65,7 +64,6 @@ func runCall(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	s, err := in.forCalls(ctx)

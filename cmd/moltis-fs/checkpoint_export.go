@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/lazy"
 	"moltisfs/tools"
 )
 
@@ -364,7 +364,7 @@ func trueDir(dir string) (string, error) {
 }
 
 // gitModulesName are the names of .gitmodules on NTFS, and some more.
-var gitModulesName = regexp.MustCompile(`^(?:\.gitmodules|gitmod~.*|g?i?[0-9a-f]*~[0-9]+)$`)
+var gitModulesName = lazy.Regexp(`^(?:\.gitmodules|gitmod~.*|g?i?[0-9a-f]*~[0-9]+)$`)
 
 // gitRefuses says whether git may take no file of that path, which is relative and has slashes. One
 // such path, and git apply takes nothing of a whole patch. A name that leads into a repository on
@@ -381,7 +381,7 @@ func gitRefuses(path string, link bool) bool {
 		name, _, _ = strings.Cut(name, string(unicode.ReplacementChar)) // git reads no further
 		name, _, _ = strings.Cut(name, ":")
 		name = strings.TrimRight(name, ". ")
-		if name == ".git" || name == "git~1" || link && gitModulesName.MatchString(name) {
+		if name == ".git" || name == "git~1" || link && gitModulesName().MatchString(name) {
 			return true
 		}
 	}

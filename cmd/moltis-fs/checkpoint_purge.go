@@ -71,7 +71,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
 			// By hash they can't be told from the secret's other versions, so all go.
-			if _, err := engine.PurgeKept(dir); err != nil {
+			if err := engine.PurgeKept(dir); err != nil {
 				return err
 			}
 			recorded, err = engine.PurgeHashes(dir, hashes)

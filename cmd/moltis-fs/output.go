@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/lazy"
 	"moltisfs/tools"
 )
 
@@ -243,11 +243,11 @@ func bytesText(n int64) string {
 	return plural(int(n), "byte", "bytes")
 }
 
-var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]*$`)
+var plainWord = lazy.Regexp(`^[\w./:@%+=,-]*$`)
 
 // shellWord writes a word as a shell reads it.
 func shellWord(s string) string {
-	if plainWord.MatchString(s) {
+	if plainWord().MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

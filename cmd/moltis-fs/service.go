@@ -327,15 +327,15 @@ func (s *reloadable) Call(ctx context.Context, c dialect.Call) (dialect.Answer, 
 }
 
 // EndSession ends a session of a principal in the engine that serves calls now.
-func (s *reloadable) EndSession(ctx context.Context, principal, session string) error {
+func (s *reloadable) EndSession(ctx context.Context, principal, session string, forever bool) error {
 	now, done := s.use()
 	defer done()
-	return endSession(ctx, now.Dialect, principal, session)
+	return endSession(ctx, now.Dialect, principal, session, forever)
 }
 
-func endSession(ctx context.Context, d dialect.Dialect, principal, session string) error {
+func endSession(ctx context.Context, d dialect.Dialect, principal, session string, forever bool) error {
 	if s, ok := d.(dialect.Sessions); ok {
-		return s.EndSession(ctx, principal, session)
+		return s.EndSession(ctx, principal, session, forever)
 	}
 	return nil
 }
@@ -619,7 +619,7 @@ func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, e
 
 // EndSession ends a session, and with it a sandbox that is the session's own. One that is not open
 // has nothing of it.
-func (b *sandboxes) EndSession(ctx context.Context, principal, session string) error {
+func (b *sandboxes) EndSession(ctx context.Context, principal, session string, forever bool) error {
 	d := b.Dialect
 	if p, _ := b.of(principal, session); p != nil { // of a name that can't be, no call was made
 		one, done := b.take(p, place.PerSession(b.cfg.Tools.Sandbox))
@@ -630,7 +630,7 @@ func (b *sandboxes) EndSession(ctx context.Context, principal, session string) e
 		}
 		d = s.Dialect
 	}
-	return endSession(ctx, d, principal, session)
+	return endSession(ctx, d, principal, session, forever)
 }
 
 func (b *sandboxes) Events(ctx context.Context, c dialect.Call, after int64, most int) (dialect.Events, error) {

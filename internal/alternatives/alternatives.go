@@ -16,6 +16,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
+	"moltisfs/internal/lazy"
 )
 
 // A Tree shows the paths that a session may see, and must tell of no others.
@@ -206,7 +207,7 @@ func Paths(asked, root string) []string {
 		if text != asked {
 			add(text)
 		}
-		if m := diffSide.FindStringSubmatch(text); m != nil {
+		if m := diffSide().FindStringSubmatch(text); m != nil {
 			add(m[1])
 		}
 	}
@@ -215,33 +216,33 @@ func Paths(asked, root string) []string {
 
 var (
 	// Spellings of the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>.
-	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|` +
+	variable = lazy.Regexp(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|` +
 		`\{\{[^}/]*\}\}|<[^>/]*>)(?:[/\\]+|$)`)
-	diffSide = regexp.MustCompile(`^/?[abciow]/(.+)$`)
+	diffSide = lazy.Regexp(`^/?[abciow]/(.+)$`)
 )
 
 // wraps are the wrappings that models put around a path, each with its replacement; ROOT is the root.
 var wraps = []struct {
-	around *regexp.Regexp
+	around func() *regexp.Regexp
 	stays  string
 }{
-	{regexp.MustCompile(`\\([ '"()&\[\]])`), "$1"}, // escaped for a shell
-	{regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|sandbox):(?://(?:file|localhost)?)?(/.*)$`), "$1"},
-	{regexp.MustCompile(`%[0-9A-Fa-f]{2}`), "%"},
+	{lazy.Regexp(`\\([ '"()&\[\]])`), "$1"}, // escaped for a shell
+	{lazy.Regexp(`^(?i:file|vscode|vscode-remote|cursor|sandbox):(?://(?:file|localhost)?)?(/.*)$`), "$1"},
+	{lazy.Regexp(`%[0-9A-Fa-f]{2}`), "%"},
 	{variable, "ROOT/"},
-	{regexp.MustCompile(`^~[\w.-]*(?:[/\\]+|$)`), "ROOT/"},
-	{regexp.MustCompile(`\\\\?`), "/"},
-	{regexp.MustCompile(`^(?:/?[A-Za-z]:|/(?:mnt/|cygdrive/)?[a-z])(/.*)$`), "$1"}, // drives
+	{lazy.Regexp(`^~[\w.-]*(?:[/\\]+|$)`), "ROOT/"},
+	{lazy.Regexp(`\\\\?`), "/"},
+	{lazy.Regexp(`^(?:/?[A-Za-z]:|/(?:mnt/|cygdrive/)?[a-z])(/.*)$`), "$1"}, // drives
 	// Behind a name: :12, :12:5, :12-20, #L12-L20, (12,5), ::test, ?query, ", line 12".
-	{regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|` +
+	{lazy.Regexp(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|` +
 		`\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`), ""},
-	{regexp.MustCompile(`[.,;: ]+$`), ""},
-	{regexp.MustCompile(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`), "ROOT$1"}, // of other agents
+	{lazy.Regexp(`[.,;: ]+$`), ""},
+	{lazy.Regexp(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`), "ROOT$1"}, // of other agents
 }
 
 var (
-	mdLink = regexp.MustCompile(`^!?\[[^\]]*\]\((.+)\)$`)
-	label  = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
+	mdLink = lazy.Regexp(`^!?\[[^\]]*\]\((.+)\)$`)
+	label  = lazy.Regexp(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
 )
 
 // unwrapped takes the wraps off a path, one after the other. Each stage is an alternative.
@@ -250,13 +251,13 @@ func unwrapped(p, root string) (out []string) {
 	asked, stages := p, []string{strings.TrimSpace(line)}
 	for range 3 {
 		p = bare(stages[len(stages)-1])
-		named := label.ReplaceAllString(p, "$1")
-		stages = append(stages, p, named, mdLink.ReplaceAllString(named, "$1"))
+		named := label().ReplaceAllString(p, "$1")
+		stages = append(stages, p, named, mdLink().ReplaceAllString(named, "$1"))
 	}
 	p = stages[len(stages)-1]
 	under := strings.ReplaceAll(strings.TrimSuffix(root, "/"), "$", "$$")
 	for _, w := range wraps {
-		next := w.around.ReplaceAllString(p, strings.Replace(w.stays, "ROOT", under, 1))
+		next := w.around().ReplaceAllString(p, strings.Replace(w.stays, "ROOT", under, 1))
 		if w.stays == "%" {
 			next, _ = url.PathUnescape(p) // "" where that fails
 		}
@@ -340,12 +341,12 @@ type Pattern struct {
 }
 
 var (
-	slashed = regexp.MustCompile(`^/(.+)/([a-z]*)$`)
-	command = regexp.MustCompile(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
-	called  = regexp.MustCompile(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
-	basic   = regexp.MustCompile(`\\[|(){}+?<>]`)
-	lines   = regexp.MustCompile(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
-	blanks  = regexp.MustCompile(`[ \t]+`)
+	slashed = lazy.Regexp(`^/(.+)/([a-z]*)$`)
+	command = lazy.Regexp(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
+	called  = lazy.Regexp(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
+	basic   = lazy.Regexp(`\\[|(){}+?<>]`)
+	lines   = lazy.Regexp(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
+	blanks  = lazy.Regexp(`[ \t]+`)
 )
 
 // Patterns are other readings of a regular expression that matched nothing, or is none, likeliest
@@ -355,8 +356,8 @@ func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 	i := strings.Contains(flags, "i") && !ignoreCase
 	all := []Pattern{
 		{plain, i, false, "the bare pattern"},
-		{given(!multiline && lines.MatchString(p), p), false, true, "text of several lines"},
-		{given(basic.MatchString(plain), ofBasic(plain)), i, false, "a basic regular expression"},
+		{given(!multiline && lines().MatchString(p), p), false, true, "text of several lines"},
+		{given(basic().MatchString(plain), ofBasic(plain)), i, false, "a basic regular expression"},
 		{strings.ReplaceAll(plain, `\\`, `\`), i, false, "a pattern with single backslashes"},
 		{regexp.QuoteMeta(p), i, false, "literal text"},
 		{regexp.QuoteMeta(plain), i, false, "literal text"},
@@ -366,7 +367,7 @@ func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 			all = append(all, Pattern{r.Text, true, r.Multiline, r.As + " in any letter case"})
 		}
 	}
-	all = append(all, Pattern{blanks.ReplaceAllString(strings.TrimSpace(plain), `\s+`), i, false, "words with any blanks between"})
+	all = append(all, Pattern{blanks().ReplaceAllString(strings.TrimSpace(plain), `\s+`), i, false, "words with any blanks between"})
 	seen := map[Pattern]bool{{Text: p}: true}
 	for _, r := range all {
 		if same := (Pattern{r.Text, r.IgnoreCase, r.Multiline, ""}); r.Text != "" && !seen[same] {
@@ -387,14 +388,14 @@ func given(applies bool, s string) string {
 // unquoted takes off quotes, slashes with flags, and a command with its options.
 func unquoted(p string) (plain, flags string) {
 	plain = strings.TrimSpace(p)
-	if m := command.FindStringSubmatch(plain); m != nil {
+	if m := command().FindStringSubmatch(plain); m != nil {
 		plain, flags = m[2], m[1]
-	} else if m := called.FindStringSubmatch(plain); m != nil {
+	} else if m := called().FindStringSubmatch(plain); m != nil {
 		plain = m[1]
 	}
 	for range 2 {
 		plain = inQuotes(plain)
-		if m := slashed.FindStringSubmatch(plain); m != nil {
+		if m := slashed().FindStringSubmatch(plain); m != nil {
 			plain, flags = m[1], flags+m[2]
 		}
 	}
@@ -434,11 +435,11 @@ func ofBasic(p string) string {
 }
 
 var (
-	extGlob   = regexp.MustCompile(`[@+?*]?\(([^()]*\|?[^()]*)\)`)
-	extension = regexp.MustCompile(`^\.?[A-Za-z0-9_]{1,8}$`)
-	ofRegexp  = regexp.MustCompile(`\.[*+]|\\\.|\$$|^\^`)
-	deepStar  = regexp.MustCompile(`\*\*([^/*])`)
-	wideStar  = regexp.MustCompile(`([^/*])\*\*`)
+	extGlob   = lazy.Regexp(`[@+?*]?\(([^()]*\|?[^()]*)\)`)
+	extension = lazy.Regexp(`^\.?[A-Za-z0-9_]{1,8}$`)
+	ofRegexp  = lazy.Regexp(`\.[*+]|\\\.|\$$|^\^`)
+	deepStar  = lazy.Regexp(`\*\*([^/*])`)
+	wideStar  = lazy.Regexp(`([^/*])\*\*`)
 )
 
 // Globs are other readings of a glob that matched no file, likeliest first.
@@ -470,10 +471,10 @@ func Globs(g string) []string {
 // elsewhere are globs for the same names at other depths, in other letter case, or of that extension.
 // trimmed is plain without "./" or "/" at its beginning.
 func elsewhere(plain, trimmed string) (out []string) {
-	if extension.MatchString(plain) {
+	if extension().MatchString(plain) {
 		out = append(out, "*."+strings.TrimPrefix(plain, "."))
 	}
-	out = append(out, wideStar.ReplaceAllString(deepStar.ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
+	out = append(out, wideStar().ReplaceAllString(deepStar().ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
 	i := strings.LastIndexByte(trimmed, '/')
 	if i > 0 {
 		out = append(out, strings.TrimSuffix(trimmed[:i], "/**")+"/**/"+trimmed[i+1:])
@@ -496,7 +497,7 @@ func elsewhere(plain, trimmed string) (out []string) {
 // extension or a directory. "" where there is none.
 func Rival(g, found string) string {
 	word := strings.TrimSuffix(inQuotes(strings.TrimSpace(g)), "/")
-	if strings.HasPrefix(word, ".") || !extension.MatchString(word) || found != "*."+word {
+	if strings.HasPrefix(word, ".") || !extension().MatchString(word) || found != "*."+word {
 		return ""
 	}
 	return "**/" + word + "/**"
@@ -511,13 +512,13 @@ func ofOthers(g string) (out []string) {
 		plain = strings.ReplaceAll(strings.ReplaceAll(plain, `\\`, `\`), `\`, "/")
 		out = append(out, plain)
 	}
-	if ofRegexp.MatchString(plain) {
+	if ofRegexp().MatchString(plain) {
 		plain = strings.NewReplacer(`.*`, "*", `.+`, "*", `\.`, ".", `\/`, "/").Replace(
 			strings.TrimSuffix(strings.TrimPrefix(plain, "^"), "$"))
 		out = append(out, plain)
 	}
-	if extGlob.MatchString(plain) {
-		plain = extGlob.ReplaceAllStringFunc(plain, alternatives)
+	if extGlob().MatchString(plain) {
+		plain = extGlob().ReplaceAllStringFunc(plain, alternatives)
 		out = append(out, plain)
 	}
 	return out

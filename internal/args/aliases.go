@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"moltisfs/internal/lazy"
 )
 
 // Names are the names that other agents' tools have for the arguments of a tool.
@@ -52,8 +53,10 @@ func fold(name string) string {
 	if len(bare) < 2 {
 		return bare
 	}
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(bare))
+	return strings.ToLower(separators.Replace(bare))
 }
+
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 // unwrap gives the object of the arguments, which raw may be the text of, or hold under one key.
 func (c *call) unwrap(raw json.RawMessage) json.RawMessage {
@@ -152,7 +155,7 @@ func (c *call) ours(m member) bool {
 // turned takes m by the rows of its name.
 func (c *call) turned(m member) bool {
 	hint, own := "", c.field(m.key) != nil
-	for i, row := range c.spec.rows[fold(m.key)] {
+	for _, row := range c.spec.rows()[fold(m.key)] {
 		ours, value, is := strings.Cut(row.Ours, "=")
 		switch yes, ok := asBool(m.value); {
 		case own && row.Turn == nil:
@@ -172,7 +175,7 @@ func (c *call) turned(m member) bool {
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
 			return true
-		case row.Turn(c, &c.spec.rows[fold(m.key)][i], m):
+		case row.Turn(c, &row, m):
 			return true
 		}
 	}
@@ -249,12 +252,12 @@ func LastLine(c *call, _ *Alias, m member) bool {
 	return true
 }
 
-var twoNumbers = regexp.MustCompile(`^\[?\s*[Ll]?(-?\d+)"?\s*(?:,|-|:|to|\.\.)\s*"?[Ll]?(-?\d+)\s*"?\]?$`)
+var twoNumbers = lazy.Regexp(`^\[?\s*[Ll]?(-?\d+)"?\s*(?:,|-|:|to|\.\.)\s*"?[Ll]?(-?\d+)\s*"?\]?$`)
 
 // LineRange is [10, 20], "10-20" or [10, -1].
 func LineRange(c *call, _ *Alias, m member) bool {
 	text := strings.Trim(string(m.value), "\" \t\n")
-	n := twoNumbers.FindStringSubmatch(strings.Join(strings.Fields(text), " "))
+	n := twoNumbers().FindStringSubmatch(strings.Join(strings.Fields(text), " "))
 	if n == nil {
 		return false
 	}

@@ -52,7 +52,7 @@ func (f fed) Events(context.Context, Call, int64, int) (Events, error) {
 	return Events{[]json.RawMessage{json.RawMessage(`"` + f.name + `"`)}, 7}, nil
 }
 
-func (f fed) EndSession(context.Context, string, string) error { return errors.New(f.name) }
+func (f fed) EndSession(context.Context, string, string, bool) error { return errors.New(f.name) }
 
 // Each tool is called by any of its names, and what sessions have is found behind those that have nothing.
 func TestJoin(t *testing.T) {
@@ -71,7 +71,7 @@ func TestJoin(t *testing.T) {
 	if e, err := d.(Feed).Events(t.Context(), Call{}, 0, 1); err != nil || e.Next != 7 || string(e.List[0]) != `"b"` {
 		t.Errorf("%v, %v", e, err)
 	}
-	if err := d.(Sessions).EndSession(t.Context(), "", ""); err == nil || err.Error() != "b" {
+	if err := d.(Sessions).EndSession(t.Context(), "", "", false); err == nil || err.Error() != "b" {
 		t.Errorf("the end of a session: %v", err)
 	}
 	over, end := context.WithCancel(t.Context())

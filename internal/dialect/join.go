@@ -12,8 +12,9 @@ import (
 
 // Sessions is a Dialect that keeps something for a session: watches, a workspace.
 type Sessions interface {
-	// EndSession drops all that is kept for a session. A session that is not there is no error.
-	EndSession(ctx context.Context, principal, session string) error
+	// EndSession drops all that is kept for a session. A session that is not there is no error. Forever says that no session of this
+	// name comes again: then what it has read is forgotten too.
+	EndSession(ctx context.Context, principal, session string, forever bool) error
 }
 
 // A Feed is a Dialect that can tell what happens.
@@ -83,11 +84,11 @@ func (j joined) Events(ctx context.Context, c Call, after int64, most int) (Even
 	return Events{Next: after}, nil
 }
 
-func (j joined) EndSession(ctx context.Context, principal, session string) error {
+func (j joined) EndSession(ctx context.Context, principal, session string, forever bool) error {
 	var errs []error
 	for _, d := range j.ds {
 		if s, ok := d.(Sessions); ok {
-			errs = append(errs, s.EndSession(ctx, principal, session))
+			errs = append(errs, s.EndSession(ctx, principal, session, forever))
 		}
 	}
 	return errors.Join(errs...)

@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/lazy"
 )
 
 // Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely
@@ -279,12 +279,12 @@ func boundary(line, part string, from bool) (at int, ok bool) {
 
 // literals are the beginnings of text that goes on over line ends, and lines that belong in the
 // first column: what is in them must not be indented with the lines around.
-var literals = regexp.MustCompile(`(?m)<<[-~<]?["'\\]?[A-Za-z_]|<<[-~]?[ \t]*["'\\]?[A-Z_]{3}|'''|\[=*\[[^\]\n]*$|\$\$|^=begin|` +
+var literals = lazy.Regexp(`(?m)<<[-~<]?["'\\]?[A-Za-z_]|<<[-~]?[ \t]*["'\\]?[A-Z_]{3}|'''|\[=*\[[^\]\n]*$|\$\$|^=begin|` +
 	`^#[ \t]*(?:if|el|end|def|undef|inc|pragma|err|warn|line|reg)`)
 
 // spansLines tells whether any text in s may go on over the end of its line.
 func spansLines(s string) bool {
-	if literals.MatchString(s) {
+	if literals().MatchString(s) {
 		return true
 	}
 	for l := range strings.SplitSeq(s, "\n") {

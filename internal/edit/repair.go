@@ -2,12 +2,13 @@ package edit
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"moltisfs/internal/lazy"
 )
 
 // repair undoes one way in which Old may have been damaged.
@@ -239,12 +240,12 @@ func (u rewriting) undo(s string) string {
 }
 
 // escape is one escape: a backslash with a character, or with the number of one.
-var escape = regexp.MustCompile(`(?s)\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|u[[:xdigit:]]{4}|u\{[[:xdigit:]]{1,6}\}|.)`)
+var escape = lazy.Regexp(`(?s)\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|u[[:xdigit:]]{4}|u\{[[:xdigit:]]{1,6}\}|.)`)
 
 // unbackslash undoes the escapes of s whose letter is one of kinds, and leaves all others alone. Of "a\\n" with the kinds "n" nothing
 // is undone: the second backslash belongs to the first.
 func unbackslash(s, kinds string) string {
-	return escape.ReplaceAllStringFunc(s, func(e string) string {
+	return escape().ReplaceAllStringFunc(s, func(e string) string {
 		at := strings.IndexByte("ntrbf", e[1])
 		switch {
 		case strings.IndexByte(kinds, e[1]) < 0, e == `\u`:
@@ -267,11 +268,11 @@ func unbackslash(s, kinds string) string {
 	})
 }
 
-var entity = regexp.MustCompile(`&#?\w{1,10};`)
+var entity = lazy.Regexp(`&#?\w{1,10};`)
 
 // unentity decodes the HTML entities of s that end in a semicolon.
 func unentity(s string) string {
-	return entity.ReplaceAllStringFunc(s, func(e string) string {
+	return entity().ReplaceAllStringFunc(s, func(e string) string {
 		if got := html.UnescapeString(e); got == ";" || !strings.HasSuffix(got, ";") {
 			return got
 		}

@@ -864,7 +864,7 @@ func (c *Call) path() string {
 type limits struct {
 	config.Limits
 	mu       sync.Mutex
-	sessions map[session.Key]*rate
+	sessions session.Recent[*rate]
 }
 
 // rate counts the calls of one session. It may have saved up ten seconds of calls.
@@ -874,11 +874,7 @@ type rate struct {
 	running int
 }
 
-const (
-	savedUp = 10 // seconds of calls_per_second that an idle session has
-	// mostSessions is when those that have been idle are forgotten.
-	mostSessions = 1000
-)
+const savedUp = 10 // seconds of calls_per_second that an idle session has
 
 // enter counts a call in, or refuses it. leave must follow where it is taken.
 func (l *limits) enter(c *Call, now time.Time) (leave func(), err error) {
@@ -912,23 +908,13 @@ func tooMany(limit string, most int, wait time.Duration) error {
 	return Refuse(TooManyCalls, "", CallFacts{limit, most, wait})
 }
 
-// session gives the rate of k. A session that has saved up everything is as a new one, and is forgotten.
+// session gives the rate of k. A session that was not used for long is as a new one.
 func (l *limits) session(k session.Key, now time.Time) *rate {
-	if r := l.sessions[k]; r != nil {
-		return r
+	r := l.sessions.Get(k)
+	if r == nil {
+		r = &rate{left: savedUp * float64(l.CallsPerSecond), at: now}
+		l.sessions.Set(k, r)
 	}
-	if len(l.sessions) >= mostSessions {
-		for k, r := range l.sessions {
-			if r.running == 0 && now.Sub(r.at) > savedUp*time.Second {
-				delete(l.sessions, k)
-			}
-		}
-	}
-	if l.sessions == nil {
-		l.sessions = map[session.Key]*rate{}
-	}
-	r := &rate{left: savedUp * float64(l.CallsPerSecond), at: now}
-	l.sessions[k] = r
 	return r
 }
 
@@ -1054,8 +1040,9 @@ func (c *Call) snapshot() *Call {
 
 // outside remembers turns and looks, to notice changes that were not made by the tools.
 type outside struct {
-	mu    sync.Mutex
-	turns map[session.Key]string // the turn that a session is in
+	turns session.Recent[string] // the turn that a session is in
+
+	mu sync.Mutex
 	// by path, what the last look found: what did not move is not read again
 	looks map[string]look
 	// which recordClosedDirs has seen in this turn
@@ -1079,21 +1066,15 @@ func (c *Call) BeginTurn(ctx context.Context) {
 		return
 	}
 	o := &c.outside
-	o.mu.Lock()
-	same := o.turns[c.key()] == c.Turn
-	o.mu.Unlock()
-	if same {
+	if o.turns.Get(c.key()) == c.Turn {
 		return
 	}
 	if err := c.beginTurn(ctx); err != nil {
 		c.logger.Warn("the beginning of a turn could not be recorded", "turn", c.Turn, "err", err)
 		return
 	}
+	o.turns.Set(c.key(), c.Turn)
 	o.mu.Lock()
-	if o.turns == nil || len(o.turns) > maxLooks {
-		o.turns = map[session.Key]string{}
-	}
-	o.turns[c.key()] = c.Turn
 	o.dirs = nil
 	o.mu.Unlock()
 }

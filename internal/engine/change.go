@@ -1499,7 +1499,9 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 				sight.Lines == seen.Lines {
 				sight.Ranges = seen.Ranges
 			}
-			c.Keep(o.True, t.After.Hash, t.After.Content)
+			if !c.cfg.CheckpointBeforeMutation { // else the store has it
+				c.Keep(o.True, t.After.Hash, t.After.Content)
+			}
 			err = c.remember(o, sight)
 		}
 		errs = append(errs, err)

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/lazy"
 	"moltisfs/internal/policy"
 )
 
@@ -207,7 +207,7 @@ func (l *ruleLook) idle(rule, list string) (why, hint string) {
 	if by != "" {
 		return "does not name " + shown(at) + ": brackets, braces and backslashes are signs in a rule", "write " + shown(by)
 	}
-	if windows.MatchString(strings.ReplaceAll(rule, `\\`, "")) {
+	if windows().MatchString(strings.ReplaceAll(rule, `\\`, "")) {
 		return "has backslashes before letters, where they say nothing", "write / between the names of a path"
 	}
 	if !strings.HasPrefix(rule, "/") {
@@ -282,7 +282,7 @@ func (l *ruleLook) byLetters(rule string, g *glob.Glob) (spelling, at string) {
 }
 
 // windows finds backslashes between the names of a path.
-var windows = regexp.MustCompile(`\\[\w.]`)
+var windows = lazy.Regexp(`\\[\w.]`)
 
 // meant is the hint for a rule that begins at a path where nothing is: that path may be below the root.
 func (l *ruleLook) meant(rule, at string) string {

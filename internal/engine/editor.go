@@ -33,15 +33,11 @@ type editorOverlay struct {
 	all  bool // it holds the text of every file, saved ones too: what differs is but noted
 }
 
-// editors remembers the texts that the editor of each session had.
+// editors remembers the texts that the editor of each session had. A session that is forgotten is looked at as if for the first time.
 type editors struct {
 	mu   sync.Mutex
-	seen map[session.Key]*session.Buffers
+	seen session.Recent[*session.Buffers]
 }
-
-// maxEditors bounds the sessions that are remembered. A forgotten one is looked at as if for the
-// first time.
-const maxEditors = 1000
 
 // maxCompared is how large a file on the disk may be that the editor is asked for.
 const maxCompared = 16 << 20
@@ -124,13 +120,12 @@ func (c *Call) attachEditor() {
 	m := &c.editors
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.seen == nil || len(m.seen) >= maxEditors {
-		m.seen = map[session.Key]*session.Buffers{}
+	seen := m.seen.Get(c.key())
+	if seen == nil {
+		seen = &session.Buffers{}
+		m.seen.Set(c.key(), seen)
 	}
-	if m.seen[c.key()] == nil {
-		m.seen[c.key()] = &session.Buffers{}
-	}
-	c.Overlay = &editorOverlay{c.Engine, c.Overlay, m.seen[c.key()], !ok}
+	c.Overlay = &editorOverlay{c.Engine, c.Overlay, seen, !ok}
 }
 
 // editor gives the overlay of the editor of a call, nil where there is none.

@@ -63,6 +63,7 @@ import (
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
 	encodings "moltisfs/internal/text"
+	"moltisfs/internal/texts"
 	"moltisfs/readers"
 )
 
@@ -107,6 +108,7 @@ type Engine struct {
 	now         func() time.Time
 	outside     outside
 	sums        sums
+	documents   documents
 	editors     editors
 	unrecovered sync.Map // the interrupted changes that this process could not take back
 	waiting     sync.Map // those of which it was told that their paths are locked
@@ -126,8 +128,10 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
+		editors:  editors{seen: session.Recent[*session.Buffers]{Most: 1000}}, // they are large
 	}
 	e.dataDir, e.place.Calls = o.DataDir, o.Calls
+	e.documents.open(textsDir(o.DataDir))
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
 		e.approver = approval.Nobody(nil)
@@ -167,7 +171,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	if e.cfg.Checkpoint.EncryptTo != "" { // what was kept before that was set
-		if _, err = PurgeKept(o.DataDir); err != nil {
+		if err = PurgeKept(o.DataDir); err != nil {
 			return nil, err
 		}
 	}
@@ -411,7 +415,7 @@ type sums struct {
 type sum struct{ stamp, hash string }
 
 const (
-	maxSums = 1000
+	maxSums = 16 << 10
 	// settled is how old a change must be: older than the coarsest clock of a file system.
 	settled = 3 * time.Second
 )
@@ -465,17 +469,43 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
 	}
 }
 
-// Keep remembers content that a session was shown or wrote, so that a later conflict can show what
+// Keep remembers content that the session of c was shown or wrote, so that a later conflict can show what
 // changed since. path is its canonical path.
 //
 // The content is kept in plain. So excluded paths are not kept, and with encrypt_to nothing is.
-func (e *Engine) Keep(path, hash string, content []byte) {
-	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
+func (c *Call) Keep(path, hash string, content []byte) {
+	if c.ledger == nil || hash == "" || c.cfg.Checkpoint.EncryptTo != "" || c.excluded(path) {
 		return
 	}
-	if err := e.ledger.Keep(hash, content); err != nil {
-		e.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
+	if err := c.ledger.Keep(c.key(), path, hash, content); err != nil {
+		c.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
 	}
+}
+
+// earlier gives a content that a session was shown or wrote, if the store has it or it was kept.
+func (e *Engine) earlier(hash string) (content []byte, ok bool) {
+	if content, ok = e.ledger.Content(hash); ok || !e.cfg.CheckpointBeforeMutation {
+		return content, ok
+	}
+	db, err := e.checkpoints.open()
+	if err == nil {
+		content, err = db.Content(context.Background(), hash)
+	}
+	return content, err == nil // without it there is no diff
+}
+
+// EndSession frees what is held for a session that has ended: its background shells, whose changes are dropped, and what it has read. Forever says
+// that no session of this name comes again.
+func (e *Engine) EndSession(principal, name string, forever bool) error {
+	k := session.Key{Principal: cmp.Or(principal, "local"), Session: cmp.Or(name, "default")}
+	e.limits.sessions.End(k)
+	e.outside.turns.End(k)
+	e.editors.seen.End(k)
+	errs := []error{e.shells.end(func(of session.Key) bool { return of == k })}
+	if e.ledger != nil {
+		errs = append(errs, e.ledger.End(k, forever))
+	}
+	return errors.Join(errs...)
 }
 
 // joined is name below the directory dir.
@@ -1050,11 +1080,13 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	}, nil
 }
 
-// PurgeKept removes the contents that are kept beside the store under the data directory, and says
-// how many there were. They are what sessions read, for the diff of a conflict. Nothing depends on
-// them, so sessions may be at work.
-func PurgeKept(dataDir string) (int, error) {
-	return session.PurgeContents(filepath.Join(dataDir, "ledger"))
+// textsDir is where the texts of documents are kept.
+func textsDir(dataDir string) string { return filepath.Join(dataDir, "cache", "texts") }
+
+// PurgeKept removes the contents that are kept beside the store under the data directory: what sessions read, for the diff of a conflict, and
+// the texts of documents. Nothing depends on them, so sessions may be at work.
+func PurgeKept(dataDir string) error {
+	return errors.Join(session.PurgeContents(filepath.Join(dataDir, "ledger")), texts.Purge(textsDir(dataDir)))
 }
 
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is

@@ -174,6 +174,7 @@ func (d *Planner) forget() {
 // directories that have to be made for them, and puts all of it in order.
 func (d *Planner) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
+		t.many = len(d.files) > keptPatches
 		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
 			return nil, &PlanError{t.True, "it was not read", Put}
 		}
@@ -880,6 +881,7 @@ type Target struct {
 	unrecorded bool // it is no part of the checkpoint
 	ours       bool // that it is read-only is the session's own doing
 	unheld     bool // nobody may have it open for writing when it goes
+	many       bool // its plan has more than keptPatches: its patch is made each time
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
@@ -1134,12 +1136,20 @@ func (e *Engine) fresh(t *Target) error {
 	return nil
 }
 
+// keptPatches is how many targets a plan may have that keep their patches once they are made: those of many take more memory than
+// all else, and few of them are shown.
+const keptPatches = 100
+
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []diff.Hunk {
-	if t.After.Hunks == nil && t.After.From == nil {
-		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
+	if t.After.Hunks != nil || t.After.From != nil {
+		return t.After.Hunks
 	}
-	return t.After.Hunks
+	hunks := diff.Patch(text(t.Before.Content), text(t.After.Content))
+	if !t.many {
+		t.After.Hunks = hunks
+	}
+	return hunks
 }
 
 // ends says whether a target is there before and after its change.
@@ -1151,7 +1161,7 @@ func ends(t *Target) diff.Ends {
 // the old content is still known.
 func (e *Engine) modified(t *Target) HashFacts {
 	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
-	if old, ok := e.ledger.Content(f.Was); ok {
+	if old, ok := e.earlier(f.Was); ok {
 		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
 			diff.Patch(text(old), text(t.Before.Content)))
 	}
@@ -1164,7 +1174,7 @@ func (e *Engine) lastSeen(t *Target) []byte {
 	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
 		return nil
 	}
-	old, _ := e.ledger.Content(t.Known.Seen.Hash)
+	old, _ := e.earlier(t.Known.Seen.Hash)
 	return old
 }
 

@@ -567,7 +567,6 @@ var (
 	UnknownMark   = newWhy("unknown_mark")
 	OnOtherVolume = newWhy("on_other_volume")
 	LayeredDir    = newWhy("layered_directory")
-	RenamedLive   = newWhy("renamed_live")
 	ClosedClass   = newWhy("closed_class")   // string: the protected class
 	ShutDir       = newWhy("shut_directory") // string: the mode that the program gave it
 	NotDone       = newWhy("not_done")       // error

@@ -22,6 +22,8 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
+	"moltisfs/readers"
 )
 
 // A View is a look of a reading tool at one path.
@@ -321,7 +323,7 @@ func (c *Call) List(ctx context.Context, path string) (*Listing, error) {
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		out.Path = d.True()
 		entries, denied, err := list(ctx, d)
-		out.Denied = denied
+		out.Denied, out.Entries = denied, make([]Entry, 0, len(entries))
 		for i := range entries {
 			if !entries[i].unnamed {
 				out.Entries = append(out.Entries, entries[i].Entry)
@@ -597,6 +599,9 @@ func (c *Call) Walk(ctx context.Context, root string,
 				defer cancel()
 			}
 			w := grep.Walk{NoIgnore: !c.cfg.RespectGitignore}
+			if c.cfg.SearchDocuments && c.readers != nil {
+				w.Documents = searched{c}
+			}
 			if c.Progress != nil {
 				w.Come = &c.Progress.Files
 			}
@@ -623,6 +628,9 @@ func (c *Call) Walk(ctx context.Context, root string,
 				}
 				defer f.Close()
 				w.File, w.Name = grep.GuardedFile(f), h.Object().True
+				if w.Elsewhere != nil && w.Documents != nil && isDocument(f) {
+					w.Elsewhere = nil // its text is made here, as for Read
+				}
 				if w.Encodings, err = c.encodings(w.Name); err != nil {
 					return nil, err
 				}
@@ -630,6 +638,12 @@ func (c *Call) Walk(ctx context.Context, root string,
 			return nil, use(ctx, w)
 		},
 	})
+}
+
+func isDocument(f *guardfs.File) bool {
+	head := make([]byte, 16<<10)
+	n, _ := f.ReadAt(head, 0) // an error comes again
+	return readers.IsDocument(head[:n], f, f.Info().Size, encodings.Sniff(head[:n]) == encodings.Binary)
 }
 
 // encodings are those that the session has named for files that it has read, by their paths from root, which is "" itself.

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"regexp"
 	"sync"
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/lazy"
 )
 
 // Workspaces gives each principal, or each session of it, a directory of its own. The operator has
@@ -63,14 +63,14 @@ func dirName(name, fallback string) string {
 	if name == "" {
 		name = fallback
 	}
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	return "%" + hex.EncodeToString(sum[:16])
 }
 
-var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var plainName = lazy.Regexp(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // Enter says that we use a workspace. One that ends with its session stays until End of the last
 // process that entered it.

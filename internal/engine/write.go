@@ -486,6 +486,7 @@ func (c *Call) matching(ctx context.Context, a ReplaceArgs) (*grep.Result, error
 		if a.Ignored {
 			w.NoIgnore, w.Excludes = true, nil
 		}
+		w.Documents = nil // in their text nothing can be replaced
 		r, err = grep.Search(ctx, w, q)
 		return err
 	})

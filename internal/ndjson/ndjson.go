@@ -40,13 +40,15 @@ func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// Reply is the answer to a request of JSON-RPC 2.0, without the end of its line: value is its result, or where as
-// is "error" its error. The id is null where it is nil.
-func Reply(id []byte, as string, value []byte) []byte {
+// Reply is the answer to a request of JSON-RPC 2.0, without the end of its line, for which there is room: value has the parts of its
+// result, or where as is "error" of its error. The id is null where it is nil.
+func Reply(id []byte, as string, value ...[]byte) []byte {
 	if id == nil {
 		id = []byte("null")
 	}
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"`+as+`":`), value, []byte("}"))
+	parts := slices.Concat([][]byte{[]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"` + as + `":`)}, value, [][]byte{[]byte("}\n")})
+	line := slices.Concat(parts...)
+	return line[:len(line)-1]
 }
 
 // Members calls f for each member of an object in valid JSON, with the key as it stands, and from where to

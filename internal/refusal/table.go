@@ -473,7 +473,6 @@ var whys = map[string]string{
 	engine.UnknownMark.Name:     "the layer of the run has a mark on it that no run makes",
 	engine.OnOtherVolume.Name:   "another file system is mounted there",
 	engine.LayeredDir.Name:      "it is a directory on an overlay file system, which can't give way to a file in one change",
-	engine.RenamedLive.Name:     "it comes with a directory that was renamed, which waits for the end of the program",
 	engine.ClosedClass.Name:     "it is closed: names like this are of the class %v",
 	engine.ShutDir.Name:         "it is a directory of mode %v, which its owner can't look into, so that nobody could take it back",
 	engine.NotDone.Name:         "%v",

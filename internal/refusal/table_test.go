@@ -68,12 +68,12 @@ func TestEveryCauseHasARow(t *testing.T) {
 			}
 		}
 		for _, text := range []string{row.Says, row.Hint, row.Person} {
-			for _, m := range hole.FindAllStringSubmatch(text, -1) {
+			for _, m := range hole().FindAllStringSubmatch(text, -1) {
 				if _, ok := more[m[1]]; !ok && !has(facts, m[1]) || m[1] == "fact" && facts == nil {
 					t.Errorf("%s: %s is no fact of %v", c.Name, m[0], facts)
 				}
 			}
-			if rest := hole.ReplaceAllString(text, "x"); strings.ContainsAny(strings.ReplaceAll(rest, "*.{ts,tsx}", ""), "{}") || strings.Contains(rest, "  ") {
+			if rest := hole().ReplaceAllString(text, "x"); strings.ContainsAny(strings.ReplaceAll(rest, "*.{ts,tsx}", ""), "{}") || strings.Contains(rest, "  ") {
 				t.Errorf("%s: %q", c.Name, rest)
 			}
 		}

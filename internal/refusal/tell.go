@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/lazy"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
@@ -101,14 +101,14 @@ type teller struct {
 	more map[string]string
 }
 
-var hole = regexp.MustCompile(`\{(\w+)( \w+|\?|=[^}]*)?\}`)
+var hole = lazy.Regexp(`\{(\w+)( \w+|\?|=[^}]*)?\}`)
 
 // first is the first of the alternatives that can be said.
 func (t teller) first(text string) string {
 	for alternative := range strings.SplitSeq(text, " | ") {
 		ok := true
-		said := hole.ReplaceAllStringFunc(alternative, func(one string) string {
-			m := hole.FindStringSubmatch(one)
+		said := hole().ReplaceAllStringFunc(alternative, func(one string) string {
+			m := hole().FindStringSubmatch(one)
 			value, there := t.value(m[1])
 			switch {
 			case m[2] == "?":
@@ -218,13 +218,13 @@ func (t teller) fact() string {
 		if t.v.Private {
 			return ""
 		}
-		return numbered.ReplaceAllString(f.Error(), "")
+		return numbered().ReplaceAllString(f.Error(), "")
 	}
 	return fmt.Sprint(t.Facts)
 }
 
 // numbered begins the text of an edit's error.
-var numbered = regexp.MustCompile(`^edit \d+: `)
+var numbered = lazy.Regexp(`^edit \d+: `)
 
 // field is an exported field of the facts in words; false where they have none of the name.
 func (t teller) field(name string) (string, bool) {

@@ -18,6 +18,7 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/readers"
 )
 
 // searched answers a search with all that it finds.
@@ -78,6 +79,9 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 	g := grep.Walk{Spelled: s.Walk.Spelled, NoIgnore: s.Walk.NoIgnore, CrossMounts: s.Walk.Mounts,
 		MaxDepth: s.Walk.MaxDepth, Excludes: s.Walk.Excludes, IgnoreCase: s.Walk.IgnoreCase,
 		Home: s.Walk.Home, Encodings: s.Walk.Encodings, Come: &come}
+	if s.Walk.Documents {
+		g.Documents = unread{}
+	}
 	access := guardfs.Walk
 	if s.Walk.File {
 		access = guardfs.Read
@@ -132,6 +136,17 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 	}
 	f.Come = come.Load()
 	return &f.found, err
+}
+
+// unread are the documents of a search in a worker, which makes no text of them: they are counted.
+type unread struct{}
+
+func (unread) Is(f grep.File, head []byte, binary bool) bool {
+	return readers.IsDocument(head, f, f.Info().Size, binary)
+}
+
+func (unread) Text(context.Context, string, grep.File) (*grep.DocumentText, error) {
+	return nil, errors.New("no text is made here")
 }
 
 // gathered is an answer while it is being found, by many, until it is full.

@@ -2,11 +2,12 @@ package session
 
 import (
 	"crypto/sha256"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"moltisfs/internal/lazy"
 )
 
 // BufferState compares an editor's text with the disk.
@@ -145,7 +146,7 @@ func remember(keys []textHash, k textHash) []textHash {
 
 var (
 	ends        = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-	replacement = regexp.MustCompile("\uFFFD+")
+	replacement = lazy.Regexp("\uFFFD+")
 )
 
 func plain(text string) string {
@@ -156,5 +157,5 @@ func keyOf(text string) textHash { return sha256.Sum256([]byte(plain(text))) }
 
 // lossy is a text with one mark for all bytes in a row that are no character.
 func lossy(text string) string {
-	return replacement.ReplaceAllString(strings.ToValidUTF8(plain(text), "\uFFFD"), "\uFFFD")
+	return replacement().ReplaceAllString(strings.ToValidUTF8(plain(text), "\uFFFD"), "\uFFFD")
 }

@@ -11,7 +11,7 @@
 // Entries are kept per principal and session, in append-only JSON lines under our own data
 // directory, one file for each session. They survive a restart, and the processes of one session
 // share them. A torn last line (a crash while appending) is skipped: what was seen is forgotten,
-// never invented.
+// never invented. A file is open only while it is read or written, and entries are in memory for the sessions that were used last.
 //
 // Losing the log fails closed: a file counts as unread. All methods are safe for concurrent use.
 package session
@@ -26,15 +26,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 )
-
-// A Key says whose history it is.
-type Key struct{ Principal, Session string }
 
 // Range is a run of whole lines, or of the things that Unit names. It is 1-based, both ends included.
 type Range struct{ First, Last int }
@@ -43,16 +41,16 @@ type Range struct{ First, Last int }
 type Seen struct {
 	ID   string // identity of the object as guardfs prints it
 	Path string // canonical path when it was seen
-	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
+	Hash string `json:",omitempty"` // SHA-256 of the whole content in hex; "" where the file was too large to hash
 	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
-	Stamp string
+	Stamp string `json:",omitempty"`
 	// Unit names the things that Lines and Ranges count: "line" (also ""), "cell", "page", "byte" …
 	Unit  string `json:",omitempty"`
 	Lines int    // lines in the file then; below zero: not counted
 	// Ranges are the lines shown, sorted and merged. Whole says that everything was shown, or was
 	// written by the session itself.
-	Ranges []Range
-	Whole  bool
+	Ranges []Range `json:",omitempty"`
+	Whole  bool    `json:",omitempty"`
 	// Lossy says that Ranges count a text made from the file, which leaves things out. Then having
 	// seen all of it is not Whole.
 	Lossy bool `json:",omitempty"`
@@ -76,51 +74,43 @@ func (s *Seen) FirstUnseen() int {
 	return next
 }
 
-// Bounds: a session that reads for weeks must not grow without end.
+// Bounds: a session that reads for weeks must not grow without end, nor many sessions.
 const (
 	maxEntries   = 10_000              // objects per session; the oldest are forgotten
-	rewriteAfter = 4 << 20             // bytes of journal after which reading compacts it
-	staleAfter   = 30 * 24 * time.Hour // Open removes journals untouched for so long
+	maxInMemory  = 100_000             // objects of all sessions in memory, each session as 10 more
+	rewriteAfter = 4 << 20             // bytes that a journal grows by until reading compacts it
+	staleAfter   = 30 * 24 * time.Hour // journals untouched for so long go
 )
 
 // ReadLog is the set of histories under one directory.
 type ReadLog struct {
-	dir string
+	dir      string
+	kept     contents
+	sessions Recent[*journal]
 
 	mu       sync.Mutex
-	sessions map[Key]*journal
 	closed   bool
+	swept    time.Time // when this process last looked whether to sweep
+	sweeping sync.WaitGroup
 }
 
-// Open uses dir, which it makes with mode 0700 when missing. It drops journals that were not
-// touched for 30 days.
+// Open uses dir, which it makes with mode 0700 when missing. Once a day, in the background of the first call, journals go that were not
+// touched for 30 days, and contents of a week ago.
 func Open(dir string) (*ReadLog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the read log: %w", err)
 	}
-	old, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading the directory of the read log: %w", err)
-	}
-	for _, f := range old {
-		info, err := f.Info()
-		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
-			os.Remove(filepath.Join(dir, f.Name())) // losing it costs a second reading, no more
-		}
-	}
-	_, _ = removeContents(dir, contentTTL) // those that stay go later
-	return &ReadLog{dir: dir, sessions: map[Key]*journal{}}, nil
+	return &ReadLog{dir: dir, kept: contents{dir: filepath.Join(dir, "content")}, sessions: Recent[*journal]{Most: maxInMemory}}, nil
 }
 
 // Look finds what the session knows of the object: by identity first, then by canonical path. ok is
 // false when the session never saw it.
 func (l *ReadLog) Look(k Key, id, path string) (s Seen, ok bool, err error) {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if err := ses.catchUp(); err != nil {
+	ses, done, err := l.session(k)
+	if err != nil {
 		return Seen{}, false, err
 	}
+	defer done()
 	if e := ses.byID[id]; e != nil && id != "" {
 		return *e, true, nil
 	}
@@ -132,12 +122,11 @@ func (l *ReadLog) Look(k Key, id, path string) (s Seen, ok bool, err error) {
 
 // Latest gives the objects that the session has seen, those that it saw last first, at most n.
 func (l *ReadLog) Latest(k Key, n int) ([]Seen, error) {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if err := ses.catchUp(); err != nil {
+	ses, done, err := l.session(k)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	out := make([]Seen, 0, len(ses.byPath))
 	for _, s := range ses.byPath {
 		out = append(out, *s)
@@ -151,12 +140,11 @@ func (l *ReadLog) Latest(k Key, n int) ([]Seen, error) {
 // Saw adds what was just shown. If the content is the same as before, the ranges grow. If it is
 // another, they are replaced.
 func (l *ReadLog) Saw(k Key, s Seen) error {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if err := ses.catchUp(); err != nil {
+	ses, done, err := l.session(k)
+	if err != nil {
 		return err
 	}
+	defer done()
 	old := ses.byPath[s.Path]
 	same := old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp
 	if same && !s.Whole {
@@ -189,24 +177,17 @@ func (l *ReadLog) Saw(k Key, s Seen) error {
 
 // Began says that the session has a journal. Asking makes none.
 func (l *ReadLog) Began(k Key) bool {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if ses.f != nil {
-		return true
-	}
-	_, err := os.Stat(ses.path)
+	_, err := os.Stat(l.journalOf(k))
 	return err == nil
 }
 
 // Encodings are the encodings that the session has named for the files that it has read, by path.
 func (l *ReadLog) Encodings(k Key) (map[string]string, error) {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if err := ses.catchUp(); err != nil {
+	ses, done, err := l.session(k)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	var named map[string]string
 	for path, s := range ses.byPath {
 		if s.Encoding != "" && s.Encoding[len(s.Encoding)-1] != '?' {
@@ -221,50 +202,122 @@ func (l *ReadLog) Encodings(k Key) (map[string]string, error) {
 
 // Forget drops what the session knows of a path that is gone.
 func (l *ReadLog) Forget(k Key, path string) error {
-	ses := l.session(k)
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	if err := ses.catchUp(); err != nil {
+	ses, done, err := l.session(k)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if ses.byPath[path] == nil {
 		return nil
 	}
 	return ses.append(Seen{Path: path})
 }
 
-// Close closes the journals. Calls that need one then fail with fs.ErrClosed. Closing again does
-// nothing.
-func (l *ReadLog) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	var errs []error
-	for _, ses := range l.sessions {
-		ses.mu.Lock()
-		ses.closed = true
-		if ses.f != nil {
-			errs = append(errs, ses.f.Close())
-			ses.f = nil
-		}
-		ses.mu.Unlock()
+// Keep remembers the content of a path that the session was shown, unless it knows that content already: then it was kept before, or written by
+// the session itself.
+func (l *ReadLog) Keep(k Key, path, hash string, content []byte) error {
+	if s, _, err := l.Look(k, "", path); err != nil || s.Hash == hash {
+		return err
 	}
-	return errors.Join(errs...)
+	return l.kept.keep(hash, content)
 }
 
-func (l *ReadLog) session(k Key) *journal {
+// Content finds the content with this hash that was kept. One that does not match its hash counts as missing.
+func (l *ReadLog) Content(hash string) ([]byte, bool) { return l.kept.find(hash) }
+
+// End frees what is held in memory for a session. Forever says that none of its name comes again: then its journal goes too.
+func (l *ReadLog) End(k Key, forever bool) error {
+	l.sessions.End(k)
+	if forever {
+		if err := os.Remove(l.journalOf(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("ending a read log: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close ends the sweep. Calls then fail with fs.ErrClosed. Closing again does nothing.
+func (l *ReadLog) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.sweeping.Wait()
+	return nil
+}
+
+// journalOf is the file of a session. Names come from callers, so they are hashed: no session name may become a path. The NUL
+// keeps ("a","bc") apart from ("ab","c").
+func (l *ReadLog) journalOf(k Key) string {
+	sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
+	return filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl")
+}
+
+// session gives the journal of a session as it is now, which is the caller's until done.
+func (l *ReadLog) session(k Key) (ses *journal, done func(), err error) {
+	if err := l.enter(); err != nil {
+		return nil, nil, err
+	}
+	if ses = l.sessions.Get(k); ses == nil {
+		ses = &journal{path: l.journalOf(k)}
+	}
+	ses.mu.Lock()
+	done = func() {
+		l.sessions.SetHeavy(k, ses, 10+len(ses.byPath))
+		ses.mu.Unlock()
+	}
+	if err = ses.catchUp(); err != nil {
+		done()
+	}
+	return ses, done, err
+}
+
+// enter lets a call in, and begins the sweep where there was none for a day, by any process.
+func (l *ReadLog) enter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ses := l.sessions[k]
-	if ses == nil {
-		// Names come from callers. They are hashed: no session name may become a path. The NUL
-		// keeps ("a","bc") apart from ("ab","c").
-		sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
-		name := hex.EncodeToString(sum[:16]) + ".jsonl"
-		ses = &journal{path: filepath.Join(l.dir, name), closed: l.closed}
-		l.sessions[k] = ses
+	if l.closed {
+		return fmt.Errorf("opening the read log: %w", fs.ErrClosed)
 	}
-	return ses
+	if time.Since(l.swept) < day {
+		return nil
+	}
+	l.swept = time.Now()
+	stamp := filepath.Join(l.dir, "swept")
+	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < day {
+		return nil
+	}
+	if os.WriteFile(stamp, nil, 0o600) == nil && os.Chtimes(stamp, l.swept, l.swept) == nil {
+		l.sweeping.Go(l.sweep)
+	}
+	return nil
+}
+
+// sweep removes what is too old, until Close.
+func (l *ReadLog) sweep() {
+	l.kept.expire()
+	d, err := os.Open(l.dir)
+	if err != nil {
+		return // tomorrow
+	}
+	defer d.Close() //nolint:errcheck // nothing was written to it
+	for {
+		some, err := d.ReadDir(256)
+		for _, f := range some {
+			l.mu.Lock()
+			closed := l.closed
+			l.mu.Unlock()
+			if closed {
+				return
+			}
+			info, err := f.Info()
+			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+				_ = os.Remove(filepath.Join(l.dir, f.Name())) // losing it costs a second reading, no more
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // journal is the file of one session, and its entries. Other processes append to the same file; catchUp reads
@@ -272,46 +325,44 @@ func (l *ReadLog) session(k Key) *journal {
 type journal struct {
 	mu      sync.Mutex
 	path    string
-	closed  bool
-	f       *os.File
-	applied int64 // bytes of the journal already in the maps
+	was     fs.FileInfo // of the file at the last look; nil: there was none
+	applied int64       // bytes of the journal already in the maps
+	live    int64       // bytes that the last compaction left
 	byID    map[string]*Seen
 	byPath  map[string]*Seen
 }
 
+// catchUp reads the lines that are new.
 func (s *journal) catchUp() error {
-	if s.closed {
-		return fmt.Errorf("opening the read log: %w", fs.ErrClosed)
+	info, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.was, s.applied, s.live, s.byID, s.byPath = nil, 0, 0, nil, nil
+		return nil
 	}
-	if s.f == nil {
-		f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return fmt.Errorf("opening the read log: %w", err)
-		}
-		s.f, s.applied = f, 0
-		s.byID, s.byPath = map[string]*Seen{}, map[string]*Seen{}
-	}
-	info, err := s.f.Stat()
 	if err != nil {
 		return fmt.Errorf("looking at the read log: %w", err)
 	}
-	there, err := os.Stat(s.path)
-	replaced := errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, there)
-	if replaced || info.Size() < s.applied {
-		// Another process compacted the journal, or it was removed: start over with what is there.
-		s.f.Close()
-		s.f = nil
-		return s.catchUp()
-	}
-	if info.Size() == s.applied {
+	if s.was != nil && os.SameFile(s.was, info) && s.was.Size() == info.Size() && s.was.ModTime().Equal(info.ModTime()) {
 		return nil
 	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("opening the read log: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written to it
+	if info, err = f.Stat(); err != nil {
+		return fmt.Errorf("looking at the read log: %w", err)
+	}
+	if s.was == nil || !os.SameFile(s.was, info) || info.Size() <= s.applied {
+		// Another process compacted the journal, or it was removed: start over with what is there.
+		s.applied, s.live, s.byID, s.byPath = 0, 0, map[string]*Seen{}, map[string]*Seen{}
+	}
 	tail := make([]byte, info.Size()-s.applied)
-	n, err := s.f.ReadAt(tail, s.applied)
+	n, err := f.ReadAt(tail, s.applied)
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("reading the read log: %w", err)
 	}
-	tail = tail[:n]
+	tail, s.was = tail[:n], info
 	for {
 		line, rest, whole := bytes.Cut(tail, []byte("\n"))
 		if !whole {
@@ -324,7 +375,7 @@ func (s *journal) catchUp() error {
 			s.apply(e)
 		}
 	}
-	if s.applied > rewriteAfter && len(s.byPath) > 0 {
+	if s.applied > rewriteAfter+2*s.live && len(s.byPath) > 0 {
 		return s.compact()
 	}
 	return nil
@@ -342,23 +393,16 @@ func (s *journal) apply(e Seen) {
 		delete(s.byPath, old.Path) // the object was renamed
 	}
 	s.byPath[e.Path], s.byID[e.ID] = &e, &e
-	for len(s.byPath) > maxEntries {
-		s.dropOldest()
-	}
-}
-
-func (s *journal) dropOldest() {
-	var oldest *Seen
-	for _, e := range s.byPath {
-		if oldest == nil || e.When.Before(oldest.When) {
-			oldest = e
+	if len(s.byPath) > maxEntries {
+		all := slices.SortedFunc(maps.Values(s.byPath), func(a, b *Seen) int { return a.When.Compare(b.When) })
+		for _, old := range all[:maxEntries/10] {
+			delete(s.byPath, old.Path)
+			delete(s.byID, old.ID)
 		}
 	}
-	delete(s.byPath, oldest.Path)
-	delete(s.byID, oldest.ID)
 }
 
-// append writes one line in one write. O_APPEND keeps the lines of several processes whole. The
+// append writes one line. The
 // maps change when catchUp reads the line back, so that they follow the order in the file.
 func (s *journal) append(e Seen) error {
 	line, err := json.Marshal(e)
@@ -367,10 +411,10 @@ func (s *journal) append(e Seen) error {
 	}
 	// A torn line that a crash left would swallow this one. A newline first ends it; empty lines
 	// are skipped.
-	if info, err := s.f.Stat(); err == nil && info.Size() > s.applied {
+	if s.was != nil && s.was.Size() > s.applied {
 		line = append([]byte("\n"), line...)
 	}
-	if _, err := s.f.Write(append(line, '\n')); err != nil {
+	if err := appendTo(s.path, append(line, '\n')); err != nil {
 		return fmt.Errorf("writing the read log: %w", err)
 	}
 	return s.catchUp()
@@ -387,105 +431,31 @@ func (s *journal) compact() error {
 			return fmt.Errorf("encoding the read log: %w", err)
 		}
 	}
-	if err := replace(s.path, b.Bytes()); err != nil {
+	info, err := replace(s.path, b.Bytes())
+	if err != nil {
 		return fmt.Errorf("compacting the read log: %w", err)
 	}
-	s.f.Close()
-	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		s.f = nil
-		return fmt.Errorf("opening the read log: %w", err)
-	}
-	s.f, s.applied = f, int64(b.Len())
+	s.was, s.applied, s.live = info, int64(b.Len()), int64(b.Len())
 	return nil
 }
 
 // replace puts a file with content at path, complete before it has that name. A process that has an old one open sees that
-// it is another file. It is not synced: a torn journal loses entries, and a torn content does not match its hash.
-func replace(path string, content []byte) error {
+// it is another file. It is not synced: a torn journal loses entries.
+func replace(path string, content []byte) (info fs.FileInfo, err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "new-*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = tmp.Write(content)
+	if _, err = tmp.Write(content); err == nil {
+		info, err = tmp.Stat()
+	}
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
 		os.Remove(tmp.Name())
 	}
-	return err
-}
-
-// Contents that were read are kept for a while, so that a later conflict can show what changed.
-// This is a convenience: nothing depends on finding one.
-const (
-	maxContent = 256 << 10          // larger files are not kept
-	contentTTL = 7 * 24 * time.Hour // since it was last read
-)
-
-// Keep stores content under its SHA-256, unless it is there already or too large.
-func (l *ReadLog) Keep(hash string, content []byte) error {
-	if len(content) > maxContent || len(hash) != 2*sha256.Size {
-		return nil
-	}
-	name := l.contentPath(hash)
-	if _, err := os.Stat(name); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return fmt.Errorf("storing a content that was read: %w", err)
-	}
-	if err := replace(name, content); err != nil {
-		return fmt.Errorf("storing a content that was read: %w", err)
-	}
-	return nil
-}
-
-// Content finds the content with this hash. A file that does not match its hash counts as missing.
-func (l *ReadLog) Content(hash string) ([]byte, bool) {
-	if len(hash) != 2*sha256.Size {
-		return nil, false
-	}
-	content, err := os.ReadFile(l.contentPath(hash))
-	if err != nil {
-		return nil, false
-	}
-	sum := sha256.Sum256(content)
-	return content, hex.EncodeToString(sum[:]) == hash
-}
-
-func (l *ReadLog) contentPath(hash string) string {
-	return filepath.Join(l.dir, "content", hash[:2], hash)
-}
-
-// PurgeContents removes every content that Keep stored under the directory of the read log dir, of all
-// sessions, and gives their number. Nothing depends on them. A session may be storing more
-// meanwhile.
-func PurgeContents(dir string) (n int, err error) {
-	if n, err = removeContents(dir, 0); err != nil {
-		return n, fmt.Errorf("removing stored contents: %w", err)
-	}
-	return n, nil
-}
-
-// removeContents removes the contents under the directory of the read log dir that were stored at least so long ago.
-func removeContents(dir string, age time.Duration) (n int, err error) {
-	err = filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			var info fs.FileInfo
-			if info, err = d.Info(); err == nil && (age == 0 || time.Since(info.ModTime()) > age) {
-				if err = os.Remove(path); err == nil {
-					n++
-				}
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another process removed it
-		}
-		return err
-	})
-	return n, err
+	return info, err
 }
 
 // PurgeHashes takes every entry of a content with one of these hashes out of the journals under
@@ -519,7 +489,7 @@ func PurgeHashes(dir string, hashes []string) error {
 		if len(kept) == len(old) {
 			continue
 		}
-		if err := replace(name, kept); err != nil {
+		if _, err := replace(name, kept); err != nil {
 			return fmt.Errorf("purging the read log: %w", err)
 		}
 	}

@@ -155,9 +155,11 @@ func TestTwoProcessesShareASession(t *testing.T) {
 		t.Fatal("a still knows what b forgot")
 	}
 	// One compacts; the other must follow to the new file.
-	a.session(me).mu.Lock()
-	err := a.session(me).compact()
-	a.session(me).mu.Unlock()
+	ses, done, err := a.session(me)
+	if err == nil {
+		err = ses.compact()
+		done()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestKeptByMany(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				err := l.Keep(hex.EncodeToString(sum[:]), content)
+				err := l.Keep(me, "/f", hex.EncodeToString(sum[:]), content)
 				if _, ok := l.Content(hex.EncodeToString(sum[:])); err != nil || !ok {
 					t.Error("kept and not found:", err)
 				}
@@ -231,7 +233,7 @@ func TestPurgeHashes(t *testing.T) {
 	if err := PurgeHashes(dir, []string{"bb", "dd"}); err != nil {
 		t.Fatal(err)
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil || len(names) != 2 {
 		t.Fatal(names, err)
 	}

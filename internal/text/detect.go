@@ -8,6 +8,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/internal/lazy"
 )
 
 // marked has UTF-32 before UTF-16, whose mark begins like it.
@@ -194,7 +196,7 @@ func isASCII(b []byte) bool {
 }
 
 // stateful are sequences that give ASCII bytes other letters: escapes of ISO 2022, brackets of HZ.
-var stateful = regexp.MustCompile("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-#0-W][!-~]){2,}~\\}")
+var stateful = lazy.Regexp("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-#0-W][!-~]){2,}~\\}")
 
 // Stateful names the encoding of the ASCII bytes b in which the meaning of a byte depends on those before it;
 // "" for all others. Such a text can't be searched by bytes: two letters may be one kanji.
@@ -202,7 +204,7 @@ func Stateful(b []byte) string {
 	if bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) || !isASCII(b) {
 		return ""
 	}
-	switch found := stateful.Find(b); {
+	switch found := stateful().Find(b); {
 	case found == nil:
 		return ""
 	case found[0] == '~':

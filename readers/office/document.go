@@ -1,12 +1,13 @@
 // Package office makes text of documents: docx, xlsx, pptx, OpenDocument, EPUB, web pages and email. It is pure: an archive or
 // a reader in, text out. It runs nothing found in a document, follows no reference out of it, and bounds the bytes it unpacks, the depth
-// of elements and the text it keeps. Errors are those of package unreadable, ErrFull, the context's and those of the parsers.
+// of elements and the text it keeps. Errors are those of package unreadable, NoSheet, the context's and those of the parsers.
 package office
 
 import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -25,19 +26,29 @@ const (
 	maxEntries  = 20_000    // parts of an archive
 	maxUnpacked = 128 << 20 // bytes, all parts together
 	maxDepth    = 500       // of elements
-	maxAttached = 32 << 20  // bytes of an attachment that are counted
 )
 
 // Document collects the text of a document. It is not for concurrent use.
 type Document struct {
 	Format string // "docx", …; of an archive
 	Full   bool   // the text is longer than MaxText
+	// Enough, where there is one, is asked now and then whether the text so far will do. Where it does, Write ends, and Partial is set.
+	Enough  func(text []byte) bool
+	Partial bool
+	Sheet   string   // of a spreadsheet only this one is written, by name or number
+	Sheets  []string // names of a spreadsheet's sheets
+	// Pictures counts the archive's parts that are images.
+	Pictures int
 
 	ctx    context.Context
 	parts  map[string]*zip.File
 	write  func(*Document) error
 	spent  int64 // bytes unpacked
 	out    []byte
+	found  bool // the sheet that is wanted
+	ask    int  // bytes of text at which Enough is asked
+	macros bool
+	notes  []string // on what is wrong with it
 	hidden hidden
 }
 
@@ -66,17 +77,78 @@ func Open(ctx context.Context, z *zip.Reader) *Document {
 	if d.Format, d.write = d.format(); d.write == nil {
 		return nil
 	}
+	for name := range d.parts {
+		if strings.HasPrefix(name, "Thumbnails/") || strings.HasPrefix(name, "docProps/") {
+			continue // of the document itself
+		}
+		switch strings.ToLower(path.Ext(name)) {
+		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
+			d.Pictures++
+		}
+		d.macros = d.macros || path.Base(name) == "vbaProject.bin" || strings.HasPrefix(name, "Basic/")
+	}
 	return d
 }
 
-// Write collects the text of an archive's document.
-func (d *Document) Write() error { return d.write(d) }
+// Encrypted reports whether r is an Office document behind a password: a compound file that holds nothing but one.
+func Encrypted(r io.ReaderAt) bool {
+	var header [512]byte
+	if _, err := r.ReadAt(header[:], 0); err != nil || !bytes.HasPrefix(header[:], []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) {
+		return false
+	}
+	shift := min(binary.LittleEndian.Uint16(header[30:]), 12)
+	directory := make([]byte, 4096) // its first names
+	n, _ := r.ReadAt(directory, (int64(binary.LittleEndian.Uint32(header[48:]))+1)<<shift)
+	return bytes.Contains(directory[:n], []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00"))
+}
 
-// Text is the collected text.
+// Write collects the text of an archive's document, as far as it is wanted and can be kept.
+func (d *Document) Write() error {
+	err := d.write(d)
+	if err == nil && d.Sheet != "" && !d.found {
+		return &NoSheet{d.Sheets}
+	}
+	return d.end(err)
+}
+
+func (d *Document) note(s string) {
+	if !slices.Contains(d.notes, s) {
+		d.notes = append(d.notes, s)
+	}
+}
+
+// Done lets go of the archive: nothing more is collected.
+func (d *Document) Done() { d.ctx, d.parts, d.write, d.Enough = nil, nil, nil, nil }
+
+// Text is the collected text. It ends with a newline, unless it is empty.
 func (d *Document) Text() []byte { return d.out }
 
-// ErrFull ends the work on a document whose text is longer than can be kept.
-var ErrFull = errors.New("the text is as long as it may be")
+// errEnd ends the work on a document: there is as much text as is wanted, or as can be kept.
+var errEnd = errors.New("there is text enough")
+
+// end is after the last text; err says why it was the last.
+func (d *Document) end(err error) error {
+	if d.out = bytes.TrimRight(d.out, "\n"); len(d.out) > 0 {
+		d.out = append(d.out, '\n')
+	}
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// NoSheet says that the sheet that was asked for is not among those of the document.
+type NoSheet struct{ Names []string }
+
+func (e *NoSheet) Error() string { return "there is no such sheet" }
+
+// wants notes the next sheet by its name, and reports whether it is written.
+func (d *Document) wants(name string) bool {
+	d.Sheets = append(d.Sheets, name)
+	is := d.Sheet == "" || strings.EqualFold(d.Sheet, name) || d.Sheet == strconv.Itoa(len(d.Sheets))
+	d.found = d.found || is
+	return is
+}
 
 func (d *Document) format() (string, func(*Document) error) {
 	d.findMain()
@@ -88,7 +160,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		return "pptx", (*Document).pptx
 	case has("xl/workbook.xml"):
 		return "xlsx", (*Document).xlsx
-	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+	case has("mimetype"):
 		media, err := d.part("mimetype", 256)
 		if err != nil {
 			return "", nil
@@ -96,7 +168,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		switch m := strings.TrimSpace(string(media)); {
 		case m == "application/epub+zip":
 			return "epub", (*Document).epub
-		case !has("content.xml"):
+		case !has("content.xml") && !has("encrypted-package"):
 		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
 			return "odt", (*Document).opendocument
 		case strings.HasSuffix(m, "opendocument.spreadsheet"):
@@ -131,9 +203,9 @@ func (d *Document) findMain() {
 // Mentions names the parts of the document that its text does not tell of: pictures and the like at the beginning, hidden text in
 // every window, because strangers put orders to a model there.
 func (d *Document) Mentions(beginning bool) string {
-	var notes []string
+	notes := slices.Clone(d.notes)
 	var missing []string
-	if n := d.Pictures(); n > 0 && len(d.out) > 0 { // without text it is said already
+	if n := d.Pictures; n > 0 && len(d.out) > 0 { // without text it is said already
 		missing = append(missing, unreadable.Plural(n, "image"))
 	}
 	if d.hidden.deleted > 0 {
@@ -142,10 +214,7 @@ func (d *Document) Mentions(beginning bool) string {
 	if d.hidden.formulas > 0 {
 		missing = append(missing, unreadable.Plural(d.hidden.formulas, "formula")+" (their values are)")
 	}
-	if n := d.margins(); n > 0 {
-		missing = append(missing, unreadable.Plural(n, "header and footer part"))
-	}
-	if d.macros() {
+	if d.macros {
 		missing = append(missing, "macros")
 	}
 	if beginning && len(missing) > 0 {
@@ -155,42 +224,6 @@ func (d *Document) Mentions(beginning bool) string {
 		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", unreadable.Plural(d.hidden.vanished, "character")))
 	}
 	return strings.Join(notes, " ")
-}
-
-// margins counts a docx's headers and footers.
-func (d *Document) margins() int {
-	n := 0
-	for name := range d.parts {
-		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
-			n++
-		}
-	}
-	return n
-}
-
-// macros says whether there are programs in the document.
-func (d *Document) macros() bool {
-	for name := range d.parts {
-		if path.Base(name) == "vbaProject.bin" || strings.HasPrefix(name, "Basic/") {
-			return true
-		}
-	}
-	return false
-}
-
-// Pictures counts the archive's parts that are images.
-func (d *Document) Pictures() int {
-	n := 0
-	for name := range d.parts {
-		if strings.HasPrefix(name, "Thumbnails/") || strings.HasPrefix(name, "docProps/") {
-			continue // of the document itself
-		}
-		switch strings.ToLower(path.Ext(name)) {
-		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
-			n++
-		}
-	}
-	return n
 }
 
 // part unpacks one part of at most limit bytes.
@@ -245,19 +278,25 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// add appends text, within the bound.
+// add appends text, as much as is wanted. Enough is asked each time that the text has doubled, so that going on page by page costs twice the whole.
 func (d *Document) add(s ...string) error {
 	for _, s := range s {
 		d.out = append(d.out, s...)
 	}
-	if len(d.out) > MaxText {
-		d.Full = true
-		if end := bytes.LastIndexByte(d.out[:MaxText], '\n') + 1; end > 0 {
-			d.out = d.out[:end]
-		}
-		return ErrFull
+	if len(d.out) <= d.ask {
+		return nil
 	}
-	return nil
+	if d.Full = len(d.out) > MaxText; !d.Full {
+		if d.ask == 0 || d.Enough == nil || !d.Enough(d.out) {
+			d.ask = min(max(2*len(d.out), 64<<10), MaxText)
+			return nil
+		}
+		d.Partial = true
+	}
+	if end := bytes.LastIndexByte(d.out[:min(len(d.out), MaxText)], '\n') + 1; end > 0 {
+		d.out = d.out[:end]
+	}
+	return errEnd
 }
 
 // block begins a new block: after an empty line, unless at the beginning.
@@ -385,14 +424,16 @@ func skipElement(x *xml.Decoder, in string, depth *int, text func(in string, s [
 	return nil
 }
 
-// relations reads a part's relationships: id to target, as a name in the archive.
+// relations reads a part's relationships: id to target, as a name in the archive or, outside of it, as an address.
 func (d *Document) relations(name string) map[string]string {
 	out := map[string]string{}
 	dir, base := path.Split(name)
 	d.walk(dir+"_rels/"+base+".rels", xmlHandler{start: func(e *element) (bool, error) {
-		if e.name == "Relationship" && e.get("TargetMode") != "External" && len(out) < maxEntries {
+		if e.name == "Relationship" && len(out) < maxEntries {
 			target := e.get("Target")
-			if strings.HasPrefix(target, "/") {
+			if e.get("TargetMode") == "External" {
+				// an address
+			} else if strings.HasPrefix(target, "/") {
 				target = target[1:]
 			} else {
 				target = path.Join(dir, target)
@@ -410,7 +451,9 @@ func cellText(s string) string {
 }
 
 // tableRow writes one row of a Markdown table, and the rule after the first.
-func (d *Document) tableRow(cells []string, first bool) error {
+func (d *Document) tableRow(cells []string, first bool) error { return d.add(tableLine(cells, first)) }
+
+func tableLine(cells []string, first bool) string {
 	var b strings.Builder
 	for _, c := range cells {
 		b.WriteString("| ")
@@ -422,7 +465,7 @@ func (d *Document) tableRow(cells []string, first bool) error {
 		b.WriteString(strings.Repeat("| --- ", len(cells)))
 		b.WriteString("|\n")
 	}
-	return d.add(b.String())
+	return b.String()
 }
 
 func heading(level int) string { return strings.Repeat("#", min(max(level, 1), 6)) + " " }

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"strings"
@@ -69,9 +70,9 @@ func (d *Document) epub() error {
 			return err
 		}
 		d.block()
-		err = d.HTML(r)
+		err = d.html(r, false)
 		r.Close()
-		if err != nil {
+		if err = cmp.Or(err, d.add("")); err != nil {
 			return err
 		}
 	}

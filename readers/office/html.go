@@ -2,7 +2,6 @@ package office
 
 import (
 	"bytes"
-	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -14,12 +13,16 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// HTML writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth. No text waits for an end tag:
-// cells, rows and items that are not closed end where others begin, where the table ends, or with the page.
-func (d *Document) HTML(r io.Reader) error {
+// HTML writes a page's text as Markdown, behind its title.
+func (d *Document) HTML(r io.Reader) error { return d.end(d.html(r, true)) }
+
+// html goes token by token: nothing grows with the page's depth, while a tree of it takes fifty times its size and html.Parse refuses more
+// than 512 open elements. No text waits for an end tag: cells, rows and items that are not closed end where others begin, where the table ends, or with
+// the page.
+func (d *Document) html(r io.Reader, titled bool) error {
 	z := html.NewTokenizer(r)
-	z.SetMaxBuf(8 << 20)
-	w := htmlWriter{d: d}
+	z.SetMaxBuf(2 * MaxText)
+	w := htmlWriter{d: d, titled: titled}
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
@@ -27,9 +30,12 @@ func (d *Document) HTML(r io.Reader) error {
 				return err
 			}
 			w.end(atom.Pre)
-			w.endRow()
+			for len(w.tables) > 0 {
+				w.deeper = 0
+				w.end(atom.Table)
+			}
 			w.flush("")
-			return cmp.Or(w.err, d.add(""))
+			return w.bounded()
 		}
 		if err := d.ctx.Err(); err != nil {
 			return err
@@ -59,7 +65,7 @@ func (d *Document) HTML(r io.Reader) error {
 			}
 			w.start(tag, attr, kind == html.SelfClosingTagToken)
 		}
-		if err := cmp.Or(w.err, d.add("")); err != nil {
+		if err := w.bounded(); err != nil {
 			return err
 		}
 	}
@@ -68,6 +74,7 @@ func (d *Document) HTML(r io.Reader) error {
 // htmlWriter holds one block of text until it ends.
 type htmlWriter struct {
 	d            *Document
+	titled       bool // the title is shown
 	line         bytes.Buffer
 	prefix       string
 	skipped      atom.Atom // inside an element that has no text, such as a script
@@ -76,15 +83,44 @@ type htmlWriter struct {
 	unseenDepth  int       // of that element in itself
 	pre          bool
 	lists        []int // numbers of ordered lists; -1 for others
-	row          []string
-	inCell       bool
-	rows         int
+	tables       []*htmlTable
+	deeper       int // tables beyond maxTables, which are only blocks
 	href         string
 	anchor       int
-	err          error
+}
+
+// maxTables is how deep tables nest.
+const maxTables = 32
+
+// htmlTable is an open table. The cells of its open row stand in the document's text, a NUL before each.
+type htmlTable struct {
+	cells  []int // where they begin
+	open   bool  // the last one
+	blocks bool  // the row holds a table or a listing
+	rows   int   // written as lines, one under the other
+	end    int   // of them in the text
+	lists  []int // around the table
+}
+
+// bounded ends the page where its text is longer than can be kept.
+func (w *htmlWriter) bounded() error {
+	if len(w.d.out) <= MaxText {
+		return nil
+	}
+	w.d.out, w.tables = bytes.ReplaceAll(w.d.out, []byte{0}, nil), nil
+	return w.d.add("")
 }
 
 func (w *htmlWriter) text(s string) {
+	if w.skipped == atom.Title && w.titled {
+		w.titled = false
+		if s = cellText(s); s != "" {
+			w.flush("")
+			w.line.WriteString("Title: " + s)
+			w.flush("")
+		}
+		return
+	}
 	if w.skipped != 0 {
 		return
 	}
@@ -122,17 +158,12 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 // flush ends the block and says how the next one begins.
 func (w *htmlWriter) flush(next string) {
-	if w.inCell {
-		w.prefix = ""
-		w.space()
+	if w.pre {
+		w.d.out = append(append(w.d.out, strings.Trim(w.take(), "\n")...), '\n')
 		return
 	}
-	s := w.line.String()
-	if !w.pre {
-		s = strings.TrimSpace(s)
-	}
-	w.line.Reset()
-	w.anchor = 0
+	w.endLink()
+	s := strings.TrimSpace(w.take())
 	if s != "" {
 		if !strings.HasPrefix(strings.TrimLeft(w.prefix, " "), "- ") && !numbered(w.prefix) {
 			w.d.block()
@@ -144,6 +175,28 @@ func (w *htmlWriter) flush(next string) {
 	if s != "" || next != "" {
 		w.prefix = next
 	}
+}
+
+// take empties the line.
+func (w *htmlWriter) take() string {
+	s := strings.ReplaceAll(w.line.String(), "\x00", "\uFFFD")
+	w.line.Reset()
+	w.anchor = min(w.anchor, 1)
+	return s
+}
+
+// endLink writes the target of the link behind its text, where there is text. Of a link over several blocks the first one gets it.
+func (w *htmlWriter) endLink() {
+	if w.anchor == 0 || w.anchor > w.line.Len() {
+		return
+	}
+	s := strings.TrimSpace(string(w.line.Bytes()[w.anchor-1:]))
+	if s == "" {
+		return
+	}
+	w.line.Truncate(w.anchor - 1)
+	w.line.WriteString("[" + s + "](" + unreadable.Clip(w.href, 2000) + ")")
+	w.anchor = 0
 }
 
 func numbered(p string) bool {
@@ -170,20 +223,18 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.flush(heading(int(tag.String()[1] - '0')))
 	case atom.Br:
-		if w.inCell && !w.pre {
-			w.space()
-		} else {
-			w.line.WriteString("\n")
-		}
+		w.line.WriteString("\n")
 	case atom.Hr:
 		w.flush("")
 		w.d.block()
 		w.d.out = append(w.d.out, "---\n"...)
 	case atom.Pre:
+		w.end(atom.Pre)
 		w.flush("")
 		w.d.block()
 		w.d.out = append(w.d.out, "```\n"...)
 		w.pre = true
+		w.inBlocks()
 	case atom.Code:
 		if !w.pre {
 			w.line.WriteByte('`')
@@ -213,19 +264,29 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	case atom.Blockquote:
 		w.flush("> ")
 	case atom.Table:
-		w.endRow() // around this one
 		w.flush("")
-		w.d.block()
-		w.rows = 0
-	case atom.Tr:
+		w.inBlocks()
+		if len(w.tables) == maxTables {
+			w.deeper++
+			break
+		}
+		w.tables = append(w.tables, &htmlTable{lists: w.lists, end: -1})
+		w.lists, w.prefix = nil, ""
+	case atom.Tr, atom.Thead, atom.Tbody, atom.Tfoot:
 		w.endRow()
-		w.flush("")
 	case atom.Td, atom.Th:
 		w.endCell()
 		w.flush("")
-		w.inCell = true
+		if n := len(w.tables); n > 0 {
+			t := w.tables[n-1]
+			t.cells, t.open = append(t.cells, len(w.d.out)), true
+			w.d.out = append(w.d.out, 0)
+		}
 	case atom.A:
-		w.href, w.anchor = attr["href"], w.line.Len()+1
+		w.end(atom.A)
+		if w.href = attr["href"]; w.href != "" && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
+			w.anchor = w.line.Len() + 1
+		}
 	case atom.Img:
 		if alt := strings.TrimSpace(attr["alt"]); alt != "" {
 			w.line.WriteString("![" + alt + "]")
@@ -275,9 +336,8 @@ func (w *htmlWriter) end(tag atom.Atom) {
 	switch tag {
 	case atom.Pre:
 		if w.pre {
-			s := strings.Trim(w.line.String(), "\n")
-			w.line.Reset()
-			w.d.out = append(append(w.d.out, s...), "\n```\n"...)
+			w.flush("")
+			w.d.out = append(w.d.out, "```\n"...)
 			w.pre = false
 		}
 	case atom.Code:
@@ -291,18 +351,27 @@ func (w *htmlWriter) end(tag atom.Atom) {
 			w.lists = w.lists[:n-1]
 		}
 	case atom.A:
-		if w.href != "" && w.anchor > 0 && w.anchor-1 < w.line.Len() && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
-			s := string(w.line.Bytes()[w.anchor-1:])
-			w.line.Truncate(w.anchor - 1)
-			w.line.WriteString("[" + strings.TrimSpace(s) + "](" + unreadable.Clip(w.href, 2000) + ")")
-		}
-		w.href, w.anchor = "", 0
+		w.endLink()
+		w.anchor = 0
 	case atom.Td, atom.Th:
 		w.endCell()
-	case atom.Tr, atom.Table:
+	case atom.Tr, atom.Thead, atom.Tbody, atom.Tfoot:
+		w.endRow()
+	case atom.Table:
+		if w.deeper > 0 {
+			w.flush("")
+			w.deeper--
+			break
+		}
 		w.endRow()
 		w.flush("")
 		w.prefix = ""
+		if n := len(w.tables); n > 0 {
+			t := w.tables[n-1]
+			if w.lists, w.tables = t.lists, w.tables[:n-1]; len(w.d.out) == t.end {
+				w.d.out = append(w.d.out, '\n')
+			}
+		}
 	default:
 		if blocks[tag] {
 			w.flush("")
@@ -325,24 +394,60 @@ var blocks = func() map[atom.Atom]bool {
 	return m
 }()
 
-// endRow writes the row that is pending.
-func (w *htmlWriter) endRow() {
-	w.endCell()
-	if len(w.row) > 0 {
-		w.rows++
-		w.err = cmp.Or(w.err, w.d.tableRow(w.row, w.rows == 1))
-		w.row = w.row[:0]
+// inBlocks says of the row around that it is no line.
+func (w *htmlWriter) inBlocks() {
+	if n := len(w.tables); n > 0 && w.tables[n-1].open {
+		w.tables[n-1].blocks = true
 	}
 }
 
 func (w *htmlWriter) endCell() {
-	if !w.inCell {
+	w.flush("")
+	if n := len(w.tables); n > 0 && w.tables[n-1].open {
+		w.lists, w.prefix, w.tables[n-1].open = nil, "", false
+	}
+}
+
+// endRow writes the pending row as a line of a table. A row that lays out a page becomes blocks, one for each cell: it holds a table or a listing,
+// or paragraphs of some length, or is a single cell that is not under others.
+func (w *htmlWriter) endRow() {
+	w.endCell()
+	n := len(w.tables)
+	if n == 0 || len(w.tables[n-1].cells) == 0 {
 		return
 	}
-	w.inCell = false
-	w.row = append(w.row, cellText(w.line.String()))
-	w.line.Reset()
-	w.anchor = 0
+	t, d := w.tables[n-1], w.d
+	if t.cells[0] != t.end {
+		t.rows = 0 // something stands between
+	}
+	texts, asBlocks, length := make([]string, len(t.cells)), t.blocks || len(t.cells) == 1 && t.rows == 0, 0
+	for i := len(t.cells) - 1; i >= 0; i-- {
+		texts[i] = strings.Trim(string(d.out[t.cells[i]+1:]), "\n ")
+		d.out = d.out[:t.cells[i]]
+		length += len(texts[i])
+		asBlocks = asBlocks || len(texts[i]) > 500 && strings.Contains(texts[i], "\n\n")
+	}
+	t.cells, t.blocks = t.cells[:0], false
+	if length == 0 {
+		return
+	}
+	if asBlocks {
+		for _, text := range texts {
+			if text != "" {
+				d.block()
+				d.out = append(append(d.out, text...), '\n')
+			}
+		}
+		return
+	}
+	for i := range texts {
+		texts[i] = cellText(texts[i])
+	}
+	if t.rows++; t.rows == 1 {
+		d.block()
+	}
+	d.out = append(d.out, tableLine(texts, t.rows == 1)...)
+	t.end = len(d.out)
 }
 
 // LooksHTML recognises a page by how it begins.

@@ -157,7 +157,8 @@ func TestHTMLWithoutEndTags(t *testing.T) {
 	for seed := range uint64(600) {
 		page := makePage(seed, []int{0, 10, 50, 100}[seed%4])
 		want := wordsOf(seenBy(t, page))
-		if got := wordsOf(shownAs(t, func(d *Document) error { return d.HTML(strings.NewReader(page)) })); !slices.Equal(got, want) {
+		shown, titled := strings.CutPrefix(shownAs(t, func(d *Document) error { return d.HTML(strings.NewReader(page)) }), "Title: unseen\n")
+		if got := wordsOf(shown); !slices.Equal(got, want) || !titled {
 			t.Fatalf("seed %d: %s\nis shown with %d words:\n%v\nnot with %d:\n%v", seed, page, len(got), got, len(want), want)
 		}
 		if seed%20 < 4 {
@@ -201,21 +202,43 @@ func TestHTMLDropsNothing(t *testing.T) {
 	for page, want := range map[string]string{
 		"<p>Dear customer,<table><tr><th>Item<th>Price<tr><td>Book<td>42 EUR</table><p>Please pay by Friday.": "Dear customer,\n\n| Item | Price |\n| --- | --- |\n| Book | 42 EUR |\n\nPlease pay by Friday.\n",
 		"<table><tr><td>1</td><td>2</td><tr><td>3</td><td>4</td></table>after":                                "| 1 | 2 |\n| --- | --- |\n| 3 | 4 |\n\nafter\n",
-		"<table><tr><td>a<td>b<table><tr><td>c<td>d":                                                          "| a | b |\n| --- | --- |\n\n| c | d |\n| --- | --- |\n",
-		"<table><tr><td>a</td><td><table><tr><td>b</td></tr></table></td><td>c</td></tr></table>":             "| a |  |\n| --- | --- |\n\n| b |\n| --- |\n| c |\n",
-		"<table><td>a<td>b<tr><td>c":                                       "| a | b |\n| --- | --- |\n| c |\n",
-		"<table><tr><td>a<br>b</table>":                                    "| a b |\n| --- |\n",
-		"<ul><li>a<li>b<ol><li>c<li>d</ul><p>e":                            "- a\n- b\n  1. c\n  2. d\n\ne\n",
-		"<html><head><title>t</title><p>a":                                 "a\n",
-		"<html xmlns='x'><head><title/></head><body><p>a</p></body>":       "a\n",
-		"<html><head><script src='x'/></head><body><p>a</p></body></html>": "a\n",
-		"<p>a<svg><circle r=1><text>x</text><p>b":                          "a\n\nb\n",
-		"<p>a<object data=x>instead":                                       "ainstead\n",
-		"<pre>a\n  b":                                                      "```\na\n  b\n```\n",
-		"<table><tr><td><a href='http://x/'>l</a> m":                       "| [l](http://x/) m |\n| --- |\n",
+		"<table><tr><td>a<td>b<table><tr><td>c<td>d":                                                          "a\n\nb\n\n| c | d |\n| --- | --- |\n",
+		"<table><tr><td>a</td><td><table><tr><td>b</td></tr></table></td><td>c</td></tr></table>":             "a\n\nb\n\nc\n",
+		"<table><td>a<td>b<tr><td>c":                                          "| a | b |\n| --- | --- |\n| c |\n",
+		"<table><tr><td>a<br>b</table>":                                       "a\nb\n",
+		"<table><tr><td>a<br>b<td>c</table>":                                  "| a b | c |\n| --- | --- |\n",
+		"<ul><li>a<li>b<ol><li>c<li>d</ul><p>e":                               "- a\n- b\n  1. c\n  2. d\n\ne\n",
+		"<html><head><title>t &amp;\nu</title><p>a":                           "Title: t & u\n\na\n",
+		"<html xmlns='x'><head><title/></head><body><p>a</p></body>":          "a\n",
+		"<html><head><script src='x'/></head><body><p>a</p></body></html>":    "a\n",
+		"<p>a<svg><circle r=1><text>x</text><p>b":                             "a\n\nb\n",
+		"<p>a<object data=x>instead":                                          "ainstead\n",
+		"<pre>a\n  b":                                                         "```\na\n  b\n```\n",
+		"<table><tr><td><a href='http://x/'>l</a> m":                          "[l](http://x/) m\n",
+		"<select><option>a<option>b</select>":                                 "a\n\nb\n",
+		"<a href=x><div><img src=y><p>a<p>b</div></a>c":                       "[a](x)\n\nb\n\nc\n",
+		"<table><tr><td>h<td>i<tr><td colspan=2>j<tr><td>k<td>l</table>":      "| h | i |\n| --- | --- |\n| j |\n| k | l |\n",
+		"<table><tr><td><ul><li>a<li>b</ul><td><pre>c\n d</pre><td></table>e": "- a\n- b\n\n```\nc\n d\n```\n\ne\n",
+		"<table><tr><td>a<td>b</tr>between<tr><td>c<td>d</table>":             "| a | b |\n| --- | --- |\n\nbetween\n\n| c | d |\n| --- | --- |\n",
+		"<ol><li>a<table><tr><td>b<td>c</table><li>d</ol>":                    "1. a\n\n| b | c |\n| --- | --- |\n\n2. d\n",
+		"\x00<td>a\x00b<table><td>\x00":                                       "\uFFFD\n\na\uFFFDb\n\n\uFFFD\n",
 	} {
 		if got := shownAs(t, func(d *Document) error { return d.HTML(strings.NewReader(page)) }); got != want {
 			t.Errorf("%s\nis shown as %q\nand not as   %q", page, got, want)
+		}
+	}
+}
+
+// A page of many elements that are never closed shows the text in them.
+func TestHTMLDeep(t *testing.T) {
+	for _, tag := range []string{"div", "table", "table><tr><td", "ul><li", "b", "a href=x", "pre", "svg", "span hidden", "select><option", "font color=1"} {
+		page := "w1" + strings.Repeat("<"+tag+">", 100_000) + " w2"
+		want := 2
+		if tag == "svg" {
+			want = 1 // what is drawn is no text
+		}
+		if got := wordsOf(shownAs(t, func(d *Document) error { return d.HTML(strings.NewReader(page)) })); len(slices.DeleteFunc(got, func(w string) bool { return w[0] != 'w' })) != want {
+			t.Errorf("<%s>: %.80q", tag, got)
 		}
 	}
 }

@@ -2,12 +2,12 @@ package office
 
 import (
 	"cmp"
-	"fmt"
+	"iter"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"moltisfs/readers/unreadable"
 )
@@ -17,18 +17,23 @@ const (
 	sharedStrings = 32 << 20 // bytes of all of them
 )
 
-// xlsx writes every sheet as a table: a row is a line, led by its number so that cells can be named.
+// xlsx writes the sheets that are wanted as tables: a row is a line, led by its number so that cells can be named. The targets of links and
+// the comments of a sheet stand behind its rows, where the file has them.
 func (d *Document) xlsx() error {
 	relations := d.relations("xl/workbook.xml")
 	type sheet struct{ name, part string }
 	var sheets []sheet
-	var w workbook
+	w := workbook{d: d, close: func() {}}
+	defer func() { w.close() }()
 	err := d.walk("xl/workbook.xml", xmlHandler{start: func(e *element) (bool, error) {
 		switch e.name {
 		case "workbookPr":
 			w.date1904 = isTrue(e.get("date1904"))
 		case "sheet":
 			s := sheet{name: e.get("name")}
+			if len(d.Sheets) == maxEntries || !d.wants(s.name) {
+				return false, nil
+			}
 			if state := e.get("state"); state != "" && state != "visible" {
 				s.name += " (hidden)"
 			}
@@ -37,19 +42,14 @@ func (d *Document) xlsx() error {
 					s.part = relations[a.Value]
 				}
 			}
-			if len(sheets) < maxEntries {
-				sheets = append(sheets, s)
-			}
+			sheets = append(sheets, s)
 		}
 		return false, nil
 	}})
 	if err != nil {
 		return err
 	}
-	if w.shared, err = d.sharedStrings(); err != nil {
-		return err
-	}
-	w.dates = d.dateStyles()
+	w.readFormats()
 	for _, s := range sheets {
 		if d.parts[s.part] == nil {
 			continue
@@ -65,11 +65,40 @@ func (d *Document) xlsx() error {
 	return nil
 }
 
-func (d *Document) sharedStrings() ([]string, error) {
-	if d.parts["xl/sharedStrings.xml"] == nil {
-		return nil, nil
+// workbook has the strings and formats that the cells of all sheets refer to. Strings are read as far as a cell has asked for them.
+type workbook struct {
+	d        *Document
+	strings  []string
+	next     func() (string, error, bool)
+	close    func()
+	err      error
+	formats  []numberFormat // by style
+	date1904 bool
+}
+
+// shared is a string of the workbook by its number.
+func (w *workbook) shared(n int) (string, bool) {
+	if w.next == nil {
+		w.next, w.close = iter.Pull2(w.d.sharedStrings)
 	}
-	var all []string
+	for n >= len(w.strings) {
+		s, err, ok := w.next()
+		if w.err = cmp.Or(w.err, err); err != nil || !ok {
+			return "", false
+		}
+		w.strings = append(w.strings, s)
+	}
+	if n < 0 {
+		return "", false
+	}
+	return w.strings[n], true
+}
+
+// sharedStrings gives the strings of the workbook one after the other, and an error at the end if there is one.
+func (d *Document) sharedStrings(yield func(string, error) bool) {
+	if d.parts["xl/sharedStrings.xml"] == nil {
+		return
+	}
 	var b strings.Builder
 	inText, size := false, 0
 	err := d.walk("xl/sharedStrings.xml", xmlHandler{
@@ -91,33 +120,41 @@ func (d *Document) sharedStrings() ([]string, error) {
 		},
 		end: func(name string) error {
 			inText = false
-			if name == "si" {
-				all = append(all, b.String())
+			if name == "si" && !yield(b.String(), nil) {
+				return errEnd
 			}
 			return nil
 		},
 	})
-	return all, err
+	if err != nil && err != errEnd {
+		yield("", err)
+	}
 }
 
-// dateStyles returns for each cell style whether it shows its number as a date.
-func (d *Document) dateStyles() []bool {
-	var styles []bool
-	custom := map[string]bool{}
+// readFormats reads the number format of each cell style.
+func (w *workbook) readFormats() {
+	custom := map[int]numberFormat{}
 	inCells := false
-	d.walk("xl/styles.xml", xmlHandler{
+	w.d.walk("xl/styles.xml", xmlHandler{ // without it numbers are shown as they are
 		start: func(e *element) (bool, error) {
+			id := atoi(e.get("numFmtId"))
 			switch e.name {
 			case "numFmt":
-				custom[e.get("numFmtId")] = dateFormat(e.get("formatCode"))
+				if len(custom) < maxEntries {
+					custom[id] = parseNumberFormat(unreadable.Clip(e.get("formatCode"), 1000))
+				}
 			case "cellXfs":
 				inCells = true
 			case "xf":
-				if inCells && len(styles) < 100_000 {
-					id := e.get("numFmtId")
-					n := atoi(id)
-					styles = append(styles, n >= 14 && n <= 22 || n >= 45 && n <= 47 || custom[id])
+				if !inCells || len(w.formats) >= 100_000 {
+					break
 				}
+				f, own := custom[id]
+				if code := builtin[id]; !own && code != "" {
+					f = parseNumberFormat(code)
+					custom[id] = f
+				}
+				w.formats = append(w.formats, f)
 			}
 			return false, nil
 		},
@@ -128,42 +165,16 @@ func (d *Document) dateStyles() []bool {
 			return nil
 		},
 	})
-	return styles
-}
-
-// dateFormat looks for parts of a date in a number format, outside quotes and brackets.
-func dateFormat(code string) bool {
-	quoted, bracket := false, false
-	for i := 0; i < len(code); i++ {
-		switch c := code[i] | 0x20; {
-		case code[i] == '"':
-			quoted = !quoted
-		case code[i] == '\\':
-			i++
-		case code[i] == '[':
-			bracket = true
-		case code[i] == ']':
-			bracket = false
-		case !quoted && !bracket && (c == 'y' || c == 'd' || c == 'h' || c == 'm' || c == 's'):
-			return true
-		}
-	}
-	return false
-}
-
-// workbook has the strings and styles that the cells of all sheets refer to.
-type workbook struct {
-	shared   []string
-	dates    []bool // by style: the number is shown as a date
-	date1904 bool
 }
 
 // value is the text of a cell of this kind and style, whose elements v and t hold v and inline.
 func (w *workbook) value(kind string, style int, v, inline string) string {
 	switch kind {
 	case "s":
-		if i, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && i >= 0 && i < len(w.shared) {
-			return w.shared[i]
+		if i, err := strconv.Atoi(strings.TrimSpace(v)); err == nil {
+			if s, ok := w.shared(i); ok {
+				return s
+			}
 		}
 	case "inlineStr":
 		return inline
@@ -171,9 +182,19 @@ func (w *workbook) value(kind string, style int, v, inline string) string {
 		return map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(v)]
 	case "str", "e", "d":
 	default:
-		if style < len(w.dates) && style >= 0 && w.dates[style] {
-			return serialDate(v, w.date1904)
+		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return v
 		}
+		if style < len(w.formats) && style >= 0 && w.formats[style] != nil {
+			if s := w.formats[style].show(f, w.date1904); strings.TrimSpace(s) != "" {
+				return s
+			}
+			if f != 0 {
+				w.d.hidden.vanished += len(v) // a format of nothing but semicolons
+			}
+		}
+		return general(f)
 	}
 	return v
 }
@@ -184,7 +205,8 @@ func (d *Document) sheet(part string, w *workbook) error {
 	mark, computed := "", false // computed: the cell has a formula, perhaps one that is shared with others
 	kind, style, column, number := "", 0, 0, 0
 	var into *strings.Builder
-	return d.walk(part, xmlHandler{
+	related, links := d.relations(part), false
+	err := d.walk(part, xmlHandler{
 		start: func(e *element) (bool, error) {
 			into = nil
 			switch e.name {
@@ -215,6 +237,17 @@ func (d *Document) sheet(part string, w *workbook) error {
 				into = &inline
 			case "f":
 				into, computed = &formula, true
+			case "hyperlink":
+				to := cmp.Or(related[e.get("id")], e.get("location"))
+				if to == "" {
+					break
+				}
+				if !links {
+					d.block()
+					links = true
+					d.out = append(d.out, "Links:\n"...)
+				}
+				return false, d.add("- ", cellText(e.get("ref")), ": ", cellText(unreadable.Clip(to, 2000)), "\n")
 			case "rPh", "headerFooter", "extLst":
 				return true, nil
 			}
@@ -237,7 +270,7 @@ func (d *Document) sheet(part string, w *workbook) error {
 					d.hidden.formulas++
 				}
 				if v == "" || column < 1 {
-					return nil
+					return w.err
 				}
 				if column > sheetColumns { // not in its place: before it there may be thousands of empty ones
 					far = append(far, columnName(column)+": "+cellText(v))
@@ -252,6 +285,54 @@ func (d *Document) sheet(part string, w *workbook) error {
 					return nil
 				}
 				return d.add(strconv.Itoa(number), mark, " | ", strings.Join(row, " | "), "\n")
+			}
+			return nil
+		},
+	})
+	for _, target := range related {
+		if err == nil && strings.Contains(target, "/comment") && path.Ext(target) == ".xml" && d.parts[target] != nil {
+			err = d.sheetComments(target)
+		}
+	}
+	return err
+}
+
+// sheetComments writes the comments on a sheet's cells, each with its cell and its author.
+func (d *Document) sheetComments(part string) error {
+	var authors []string
+	var text strings.Builder
+	who, cell, inText := 0, "", false
+	d.block()
+	d.out = append(d.out, "Comments:\n"...)
+	return d.walk(part, xmlHandler{
+		start: func(e *element) (bool, error) {
+			switch e.name {
+			case "comment":
+				cell, who = e.get("ref"), atoi(e.get("authorId"))
+				text.Reset()
+			case "author":
+				text.Reset()
+			}
+			inText = e.name == "t" || e.name == "author"
+			return e.name == "rPh", nil
+		},
+		text: func(s []byte) error {
+			if inText {
+				text.Write(s)
+			}
+			return nil
+		},
+		end: func(name string) error {
+			inText = false
+			switch name {
+			case "author":
+				authors = append(authors, text.String())
+			case "comment":
+				author := ""
+				if who >= 0 && who < len(authors) && authors[who] != "" {
+					author = " (" + authors[who] + ")"
+				}
+				return d.add("- ", cellText(cell+author), ": ", cellText(text.String()), "\n")
 			}
 			return nil
 		},
@@ -286,27 +367,3 @@ func columnSpan(from, to int) string {
 }
 
 func isTrue(s string) bool { return s == "1" || s == "true" }
-
-// serialDate writes a day number as a date. Day 60 is the 29th of February 1900, which never was but which everybody counts.
-func serialDate(v string, date1904 bool) string {
-	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-	if err != nil || f < 0 || f > 2_958_466 || math.IsNaN(f) {
-		return v
-	}
-	day, frac := math.Modf(f)
-	seconds := int(math.Round(frac * 86400))
-	if day == 0 && seconds > 0 {
-		return fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
-	}
-	base := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
-	if date1904 {
-		base = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
-	} else if day < 60 {
-		day++
-	}
-	t := base.AddDate(0, 0, int(day)).Add(time.Duration(seconds) * time.Second)
-	if seconds == 0 {
-		return t.Format("2006-01-02")
-	}
-	return t.Format("2006-01-02 15:04:05")
-}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,15 +47,19 @@ const (
 	scannedPages = 5
 	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
 	pageImageBytes = 3
+	// patience is how many times Job.Time may pass while others have the processor, or the file is slow to read.
+	patience = 6
 )
 
 // Job is one question to the engine: which pages, whether as images too, and the bounds of the answer.
 type Job struct {
 	Pages     func(total int) ([]int, error) // which pages, of so many
 	Render    bool
+	TextOnly  bool // no images, of pages without a text layer either
 	Edge      int
 	ImageMax  int64
 	TextBytes int64
+	Time      time.Duration // of the processor, where the system tells it
 }
 
 // Page is the engine's answer for one page.
@@ -68,6 +73,8 @@ type Page struct {
 	Unsaid      bool   // one of them has no text
 	Failed      bool
 	Image       *PageImage
+
+	looks []look
 }
 
 // DrawnOn says that a viewer shows something on the page.
@@ -95,6 +102,7 @@ type PageImage struct {
 type Engine struct {
 	memory int64       // bytes of the sandbox
 	turn   *share.Pool // one, held while a document is read
+	text   textPages   // its holder's
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
 	cache  wasm.Cache
@@ -162,6 +170,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 // processors.
 func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	ctx = experimental.WithFunctionListenerFactory(ctx, &p.text)
 	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newMemory)))
 	pool, err := sandbox(webassembly.Config{
 		Context:  ctx,
@@ -273,20 +282,33 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		err   error
 	}
 	done := make(chan result, 1)
+	clock := make(chan func() time.Duration, 1)
 	var soFar atomic.Pointer[Pages]
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() {
 		defer p.turn.Give(who, 1)
-		pages, err := p.document(ctx, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		runtime.LockOSThread() // whose time is counted
+		defer runtime.UnlockOSThread()
+		clock <- threadClock()
+		pages, err := p.document(reading, doc, job, func(pages Pages) { soFar.Store(&pages) })
 		done <- result{pages, err}
 	}()
-	select {
-	case r := <-done:
-		if ctx.Err() == nil || r.err == nil {
-			return r.pages, r.err
+	used, start := <-clock, time.Now()
+	for left := job.Time; left > 0; left = min(job.Time-used(), patience*job.Time-time.Since(start)) {
+		select {
+		case r := <-done:
+			if ctx.Err() == nil || r.err == nil {
+				return r.pages, r.err
+			}
+			done <- r
+		case <-ctx.Done():
+		case <-time.After(max(left, 10*time.Millisecond)):
+			continue
 		}
-		done <- r
-	case <-ctx.Done():
+		break
 	}
+	cancel()
 	// Compiling cannot be cut off, but it ends; a document can.
 	p.mu.Lock()
 	stop := p.stop
@@ -299,7 +321,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 	case <-time.After(time.Second):
 	}
 	switch pages := soFar.Load(); {
-	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
 	case pages == nil:
 		return nil, &unreadable.Limit{What: "PDF", Resource: "time"}
@@ -328,7 +350,8 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 	if err != nil {
 		return nil, &engineStart{err}
 	}
-	open := &requests.OpenDocument{File: &from.Held}
+	held := mended(from.Held)
+	open := &requests.OpenDocument{File: &held}
 	if from.Held == nil {
 		open = &requests.OpenDocument{FileReader: from.File, FileReaderSize: from.File.Size()}
 	}
@@ -347,7 +370,7 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 		// Not every error leaves a clean instance; a new sandbox is cheap.
 		return nil, &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
 	}
-	pages, err = readPages(ctx, instance, doc.Document, job, done)
+	pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	var ours unreadable.Hinter
 	if err == nil || errors.As(err, &ours) {
 		if instance.Close() == nil {
@@ -370,7 +393,7 @@ func pdfReason(err error) string {
 }
 
 // readPages reads one page after the other, and calls done after each with all pages so far.
-func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
+func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
 	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
 	if err != nil {
 		return nil, err
@@ -399,13 +422,19 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 			continue
 		}
 		at := requests.Page{ByReference: &loaded.Page}
-		if err := readPage(ctx, in, doc, at, &page); err != nil {
+		if err := p.readPage(ctx, in, doc, at, &page); err != nil {
 			if failures++; ctx.Err() != nil || failures > 4 {
 				return nil, broken(ctx, err)
 			}
 			page.Failed = true
 		}
-		scan := page.NoText && page.DrawnOn() && !page.Failed
+		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
+		if page.Text != "" && job.Render { // it is given even where the time is over before it is drawn
+			text := *out
+			text.Pages = append(slices.Clip(out.Pages), page)
+			text.Pages[len(out.Pages)].Failed = true
+			done(text)
+		}
 		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
 			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 			break // its image belongs to the next answer
@@ -423,6 +452,9 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 				images += int64(len(page.Image.Base64))
 			}
 		}
+		if len(page.looks) > 0 {
+			page.Text += appearances(in, doc, at, n, page.looks)
+		}
 		in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 		out.Pages = append(out.Pages, page)
 		done(*out)
@@ -434,8 +466,8 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 }
 
 // readPage takes the page's text, and behind it the words of annotations and form fields.
-func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
-	text, err := pageText(in, at)
+func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
+	text, err := p.pageText(in, at)
 	if err != nil {
 		return err
 	}
@@ -456,7 +488,7 @@ func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid = a.drawn, a.mute > 0
+		page.Overlaid, page.Unsaid, page.looks = a.drawn, a.mute > 0, a.looks
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}

@@ -18,8 +18,8 @@ const angleSamples = 24
 // pageText reads a page's text. PDFium orders the words by their place on the page as
 // displayed, which is wrong for a page whose text is displayed lying on its side: such a page is
 // turned until the text stands upright, and turned back.
-func pageText(in engine.Pdfium, at requests.Page) (string, error) {
-	text, turn, err := textAndTurn(in, at)
+func (p *Engine) pageText(in engine.Pdfium, at requests.Page) (string, error) {
+	text, turn, err := p.textAndTurn(in, at)
 	if err != nil || text == "" || turn < 0 {
 		return text, err
 	}
@@ -30,7 +30,7 @@ func pageText(in engine.Pdfium, at requests.Page) (string, error) {
 	if _, err := in.FPDFPage_SetRotation(&requests.FPDFPage_SetRotation{Page: at, Rotate: turn}); err != nil {
 		return text, nil
 	}
-	upright, _, err := textAndTurn(in, at)
+	upright, _, err := p.textAndTurn(in, at)
 	if _, back := in.FPDFPage_SetRotation(&requests.FPDFPage_SetRotation{Page: at, Rotate: was.PageRotation}); back != nil {
 		return "", back // its image would be another page
 	}
@@ -43,7 +43,7 @@ func pageText(in engine.Pdfium, at requests.Page) (string, error) {
 // textAndTurn reads the text in one piece (the package's own GetPageText crosses into the sandbox
 // for each character, which costs five times as much), and tells which rotation of the page shows
 // it upright; below zero when the text has no one direction.
-func textAndTurn(in engine.Pdfium, at requests.Page) (string, enums.FPDF_PAGE_ROTATION, error) {
+func (p *Engine) textAndTurn(in engine.Pdfium, at requests.Page) (string, enums.FPDF_PAGE_ROTATION, error) {
 	loaded, err := in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: at})
 	if err != nil {
 		return "", -1, err
@@ -57,7 +57,15 @@ func textAndTurn(in engine.Pdfium, at requests.Page) (string, enums.FPDF_PAGE_RO
 	if err != nil {
 		return "", -1, err
 	}
-	return strings.TrimRight(text.Text, "\x00"), uprightTurn(in, loaded.TextPage, chars.Count), nil
+	turn, all := uprightTurn(in, loaded.TextPage, chars.Count), []rune(text.Text)
+	if len(all) != chars.Count || p.text.mod == nil {
+		return strings.TrimRight(text.Text, "\x00"), turn, nil
+	}
+	boxes, err := p.text.boxes(chars.Count)
+	if err != nil {
+		return "", -1, err
+	}
+	return strings.TrimRight(spaced(all, boxes), "\x00"), turn, nil
 }
 
 // uprightTurn asks characters from all over the page for their angle in the page's own space.

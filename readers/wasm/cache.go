@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -42,11 +43,16 @@ func (c *Cache) Get() wazero.CompilationCache {
 	return c.c
 }
 
-// Keep makes the code that was compiled good for the next process.
+// Keep makes the code that was compiled good for the next process, and gives back the memory that compiling took: several
+// hundred MB, which nothing will ask for again.
 func (c *Cache) Keep() {
+	compiled := true
 	if c.usable() {
-		seal(c.Dir)
+		compiled = seal(c.Dir)
 		bound(c.Dir)
+	}
+	if compiled {
+		go debug.FreeOSMemory()
 	}
 }
 
@@ -128,16 +134,18 @@ func checked(dir string) bool {
 	return true
 }
 
-// seal writes the checksums of new entries. An entry that gets none is compiled again.
-func seal(dir string) {
+// seal writes the checksums of new entries, and reports whether there are any. An entry that gets none is compiled again.
+func seal(dir string) (found bool) {
 	for entry := range cacheEntries(dir) {
 		if _, err := os.Stat(entry + sealed); err == nil {
 			continue
 		}
 		if sum, ok := checksum(entry); ok {
 			_ = os.WriteFile(entry+sealed, []byte(sum), 0o600)
+			found = true
 		}
 	}
+	return found
 }
 
 // entriesKept is how many entries a cache has: three modules, each in a few versions of ours, with up to 20 MB each.

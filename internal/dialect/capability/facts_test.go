@@ -10,7 +10,7 @@ import (
 )
 
 // ours are the extras: what the text does not have, and its later version does.
-const ours = "filesystem.read next_offset, filesystem.read hidden_chars, filesystem.read hidden_lines, filesystem.list left_out, filesystem.list odd_names, " +
+const ours = "filesystem.read next_offset, filesystem.read hidden_chars, filesystem.read hidden_lines, filesystem.list limit, filesystem.list offset, filesystem.list left_out, filesystem.list next_offset, filesystem.list odd_names, " +
 	"filesystem.search odd_names, filesystem.search_content total_only, " +
 	"filesystem.search_content files_only, filesystem.search_content include_all, filesystem.search_content binary_matches, " +
 	"filesystem.search_content files, filesystem.edit"

@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
+	"moltisfs/internal/lazy"
 )
 
 // The points of a result add up, and the results with the most points come first. docs/internals/ranking.md has the whole table.
@@ -37,12 +38,12 @@ var lesser = []struct {
 	reason string
 	path   func() *regexp.Regexp
 }{
-	{40, "test", lazily(`(?i)(^|/)(tests?|testdata|__tests__|__mocks__|specs?|fixtures?|mocks|examples?|bench(es|marks?)?|samples?` +
+	{40, "test", lazy.Regexp(`(?i)(^|/)(tests?|testdata|__tests__|__mocks__|specs?|fixtures?|mocks|examples?|bench(es|marks?)?|samples?` +
 		`|demos?|e2e)/|(^|/)(tests?|mock|bench)_[^/]*$|[_.-](tests?|spec|mocks?|bench)\.[^/]*$|(?-i:(Tests?|Spec)\.[^/]*$)`)},
-	{40, "vendored", lazily(`(?i)(^|/)(vendor|third[_-]?party|node_modules|bower_components|(site|dist)-packages|godeps|pods|external|\.?venv)/`)},
-	{25, "generated", lazily(`(?i)(generated|[._]gen\.|\.pb\.|_pb2\.|\.min\.|bundle\.)[^/]*$`)},
-	{10, "internal", lazily(`(^|/)(_?internal|private|detail)/`)},
-	{12, "prose", lazily(`(?i)\.(md|markdown|rst|txt|adoc|asciidoc|org|html|htm|tex|pod|rdoc|textile)$`)},
+	{40, "vendored", lazy.Regexp(`(?i)(^|/)(vendor|third[_-]?party|node_modules|bower_components|(site|dist)-packages|godeps|pods|external|\.?venv)/`)},
+	{25, "generated", lazy.Regexp(`(?i)(generated|[._]gen\.|\.pb\.|_pb2\.|\.min\.|bundle\.)[^/]*$`)},
+	{10, "internal", lazy.Regexp(`(^|/)(_?internal|private|detail)/`)},
+	{12, "prose", lazy.Regexp(`(?i)\.(md|markdown|rst|txt|adoc|asciidoc|org|html|htm|tex|pod|rdoc|textile)$`)},
 }
 
 // A question is the pattern of search_content as it is looked for. The search finds its needle, and weigh says which of the lines count.
@@ -55,7 +56,7 @@ type question struct {
 	ofTests bool     // it speaks of tests, which then come as early as others
 }
 
-var speaksOfTests = lazily(`(?i)test|example|bench|mock|fixture|fuzz`)
+var speaksOfTests = lazy.Regexp(`(?i)test|example|bench|mock|fixture|fuzz`)
 
 // asText makes the question for a text. Of a qualified name (http.Server, Foo::bar) the definition of the last part counts too, where
 // the rest names its owner: the file, the directory, or a word before it. The name of a file (server.go) is not a qualified name.
@@ -69,8 +70,8 @@ func asText(text string, caseCounts bool) question {
 }
 
 var (
-	qualified = lazily(`^[\pL_][\pL\p{Nd}_]*((::|->|[.#/])[\pL_][\pL\p{Nd}_]*)+$`)
-	fileName  = lazily(`\.(go|py|[cm]?jsx?|tsx?|rs|[ch](pp|xx|c|h)?|java|kts?|rb|php|cs|swift|scala|mm?|lua|p[lm]|ba?sh|sql|md|rst|txt|json5?|ya?ml` +
+	qualified = lazy.Regexp(`^[\pL_][\pL\p{Nd}_]*((::|->|[.#/])[\pL_][\pL\p{Nd}_]*)+$`)
+	fileName  = lazy.Regexp(`\.(go|py|[cm]?jsx?|tsx?|rs|[ch](pp|xx|c|h)?|java|kts?|rb|php|cs|swift|scala|mm?|lua|p[lm]|ba?sh|sql|md|rst|txt|json5?|ya?ml` +
 		`|toml|ini|cfg|conf|xml|html?|s?css|vue|proto|mod|sum|lock|env|csv|log|asm|exs?|hs|mli?|clj|el|vim|dart|zig)$`)
 )
 
@@ -87,7 +88,8 @@ func asWords(text string, caseCounts bool) (q question, ok bool) {
 // A result is one line of search_content, or a file by its name.
 type result struct {
 	Path    string   `json:"path"`
-	Line    int      `json:"line"` // 0: only the file's name matches
+	Line    int      `json:"line"`            // 0: only the file's name matches
+	Place   string   `json:"place,omitempty"` // in a document, as "page 3"; Line is then that of all its text
 	Column  int      `json:"column"`
 	Text    string   `json:"text"`
 	Before  []string `json:"before"`
@@ -153,6 +155,9 @@ func (r *ranking) found(h grep.FileHit, rows []grep.Row) {
 		if p, ok := r.weigh(&f, row.Text, spans); ok {
 			p.Path, p.Line, p.Text = h.Path, row.Line, row.Text
 			p.Column += row.From
+			if row.Place != nil {
+				p.Place = row.Place.Name
+			}
 			p.Before, p.After = r.context(rows, i)
 			results = append(results, p)
 		}
@@ -366,7 +371,7 @@ var (
 		if not exists`)
 	statements = set(`if else elif for foreach while until switch match case when return throw raise yield await go defer new delete in not
 		and or is import from using use include require print assert with catch do goto typeof sizeof unless then select echo`)
-	comment = lazily(`^(//|/\*|\* |\*/|\*$|--|;|#!|# |"""|\x27\x27\x27|<!--|%[^m])`)
+	comment = lazy.Regexp(`^(//|/\*|\* |\*/|\*$|--|;|#!|# |"""|\x27\x27\x27|<!--|%[^m])`)
 )
 
 func set(words string) map[string]bool {
@@ -398,15 +403,10 @@ var shapes = []struct {
 	{member, shape(`^SHALLOW(NAME)(?:,.*|\s*//.*|\s+[\pL_*\[&].*)?$`)}, // an enumerator, or a field and its type
 }
 
-// lazily compiles expr at its first use. All of them would take 6 ms of each start.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 // shape compiles the shape of a line at its first use. Words in capitals stand for parts that many languages have.
 func shape(line string) func() *regexp.Regexp {
 	const name = `[\pL_][\pL\p{Nd}_]*`
-	return lazily(strings.NewReplacer("NAMES", name+`(?:, `+name+`)*`, "NAME", name, "SHALLOW", `(?:\t| {1,4})`,
+	return lazy.Regexp(strings.NewReplacer("NAMES", name+`(?:, `+name+`)*`, "NAME", name, "SHALLOW", `(?:\t| {1,4})`,
 		"TYPES", `(?:(?:[\pL\p{Nd}_*&<>,\[\]?~]|::)+[\s*&]+)+`, "GIVEN", `(?:=(?:[^=>]|$)|:(?:[^:]|$)|:: |\?=)`).Replace(line))
 }
 

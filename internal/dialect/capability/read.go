@@ -172,6 +172,15 @@ type listArgs struct {
 	Path   string  `json:"path"`
 	Hidden bool    `json:"include_hidden,omitempty" default:"false"`
 	SortBy *string `json:"sort_by,omitempty" default:"name" enum:"name|size|modified|-name|-size|-modified"`
+	Limit  *int    `json:"limit,omitempty" min:"1" max:"10000" default:"1000"`
+	Offset *int    `json:"offset,omitempty" min:"0" default:"0"`
+}
+
+func (a *listArgs) asked() (w engine.Asked) {
+	if a.Offset != nil || a.Limit != nil {
+		w.Window = fmt.Sprintf("offset %d limit %d entries", value(a.Offset, 0), value(a.Limit, 1000))
+	}
+	return w
 }
 
 func (a *listArgs) paths() []string { return []string{a.Path} }
@@ -212,12 +221,16 @@ func runList(ctx context.Context, c *call, a *listArgs) (any, error) {
 		}
 		return n
 	})
-	entries, names := make([]entry, len(in)), make([]string, len(in))
-	for i, e := range in {
+	in = in[min(value(a.Offset, 0), len(in)):]
+	n := min(value(a.Limit, 1000), len(in))
+	out := &listing{Entries: make([]entry, n), Path: l.Path, LeftOut: len(in) - n, offset: value(a.Offset, 0)}
+	names := make([]string, n)
+	for i, e := range in[:n] {
 		names[i] = path.Base(e.Path)
-		entries[i] = entry{names[i], kindName(e.Kind), size(e.Info), stamp(e.ModTime)}
+		out.Entries[i] = entry{names[i], kindName(e.Kind), size(e.Info), stamp(e.ModTime)}
 	}
-	return &listing{entries, len(entries), l.Path, engine.OddNames("", slices.Values(names)), 0}, nil
+	out.Odd = engine.OddNames("", slices.Values(names))
+	return out.first(n), nil
 }
 
 // listing is the answer of list.
@@ -227,12 +240,19 @@ type listing struct {
 	Path    string   `json:"path"`
 	Odd     []string `json:"odd_names,omitempty"`
 	LeftOut int      `json:"left_out,omitempty"`
+	Next    int      `json:"next_offset,omitempty"`
+	offset  int      // of the first
 }
 
 func (l *listing) rows() int { return len(l.Entries) }
 
 func (l *listing) first(n int) any {
-	return &listing{l.Entries[:n], n, l.Path, l.Odd, len(l.Entries) - n}
+	out := *l
+	out.Entries, out.Total, out.LeftOut, out.Next = l.Entries[:n], n, l.LeftOut+len(l.Entries)-n, 0
+	if out.LeftOut > 0 {
+		out.Next = l.offset + n
+	}
+	return &out
 }
 
 type statArgs struct {

@@ -240,9 +240,9 @@ func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most
 }
 
 // EndSession implements [dialect.Sessions]: the watches of the session end.
-func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
+func (d *Dialect) EndSession(_ context.Context, principal, session string, forever bool) error {
 	d.logs.end(keyOf(principal, session))
-	return nil
+	return d.e.EndSession(principal, session, forever)
 }
 
 // keyOf names a session as the engine does.

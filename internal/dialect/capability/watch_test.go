@@ -234,7 +234,7 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	}
 	f.write(t, "a", "x")
 	f.tells("the other watch", "create a", "modify a")
-	must(t, f.EndSession(t.Context(), "", "s"))
+	must(t, f.EndSession(t.Context(), "", "s", false))
 	f.write(t, "b", "")
 	f.cursor = 0
 	f.tells("a session that has ended")
@@ -280,7 +280,7 @@ func TestWatchBudget(t *testing.T) {
 		f.watches(`{"path":"R"}`)
 	}
 	full("s2", "32 of 32 watches of this principal")
-	must(t, f.EndSession(t.Context(), "", "s1"))
+	must(t, f.EndSession(t.Context(), "", "s1", false))
 	if a := watch("s2"); a["watch_id"] == nil {
 		t.Errorf("after another session ended: %s", mustJSON(a))
 	}

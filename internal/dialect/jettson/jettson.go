@@ -94,7 +94,9 @@ type writeArgs struct {
 }
 
 type listArgs struct {
-	Path *string `json:"path,omitempty" default:"." doc:"Directory relative to /workspace."`
+	Path   *string `json:"path,omitempty" default:"." doc:"Directory relative to /workspace."`
+	Limit  *int    `json:"limit,omitempty" default:"1000" min:"1" max:"10000" doc:"Entries to return. left_out counts those after them."`
+	Offset *int    `json:"offset,omitempty" default:"0" min:"0" doc:"Entries to pass over."`
 }
 
 // Definitions are the tools that [tools.policy] leaves.
@@ -125,6 +127,7 @@ type call struct {
 	*engine.Call
 	*Dialect
 	path, content string // as the model gives them
+	limit, offset int    // of a list
 	home, at      string // the workspace, and the path in it; absolute. at: "" where it leads out
 	page          dialect.Page
 	answer        reply
@@ -180,9 +183,9 @@ func (d *Dialect) tool(name string) (tool, error) {
 
 // EndSession moves the workspace of a session to the trash, where each session has one: the last of
 // the servers that used it does.
-func (d *Dialect) EndSession(ctx context.Context, principal, session string) error {
+func (d *Dialect) EndSession(ctx context.Context, principal, session string, forever bool) error {
 	c := ending(principal, session)
-	return d.homes.End(ctx, &c)
+	return errors.Join(d.homes.End(ctx, &c), d.e.EndSession(principal, session, forever))
 }
 
 // resolve makes a path of the host's out of the model's. A path that would leave /workspace has none. For example, /workspace/a and a are
@@ -197,6 +200,12 @@ func (c *call) resolve(given any) {
 	case *listArgs:
 		if a.Path != nil {
 			c.path = *a.Path
+		}
+		if c.limit = 1000; a.Limit != nil {
+			c.limit = *a.Limit
+		}
+		if a.Offset != nil {
+			c.offset = *a.Offset
 		}
 	}
 	rel := c.path
@@ -290,7 +299,8 @@ type reply struct {
 	Written   *int     `json:"bytes_written,omitempty"`
 	Entries   *[]entry `json:"entries,omitempty"`
 	Odd       []string `json:"odd_names,omitempty"`
-	LeftOut   int      `json:"left_out,omitempty"` // entries that the client has no room for
+	LeftOut   int      `json:"left_out,omitempty"` // entries after these
+	Next      int      `json:"next_offset,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
 }
 
@@ -310,7 +320,9 @@ func list(ctx context.Context, c *call) error {
 		return err
 	}
 	entries, names := []entry{}, []string(nil)
-	for _, e := range found.Entries {
+	in := found.Entries[min(c.offset, len(found.Entries)):]
+	after := max(0, len(in)-c.limit)
+	for _, e := range in[:len(in)-after] {
 		one := entry{path.Base(e.Path), e.Size, e.Kind == guardfs.KindDir}
 		if e.Kind == guardfs.KindSymlink { // what it leads to, if that is in the workspace
 			if to, err := c.Stat(ctx, e.Path, true); err == nil {
@@ -324,7 +336,10 @@ func list(ctx context.Context, c *call) error {
 	}
 	show := func(n int) string {
 		some := entries[:n]
-		c.answer = reply{Path: c.path, Entries: &some, Odd: engine.OddNames("", slices.Values(names)), LeftOut: len(entries) - n}
+		c.answer = reply{Path: c.path, Entries: &some, Odd: engine.OddNames("", slices.Values(names)), LeftOut: after + len(entries) - n}
+		if c.answer.LeftOut > 0 {
+			c.answer.Next = c.offset + n
+		}
 		return textOf(c.answer)
 	}
 	show(c.page.Fit(len(entries), show))

@@ -127,6 +127,8 @@ func TestPage(t *testing.T) {
 		{"write", `{"path":"scratch","content":""}`, no + `scratch is a directory, not a regular file — list it with jettson_files_list."}`},
 		{"write", `{"path":"data.csv/x","content":""}`, no + `data.csv/x, or a part of it, is a file, not a directory — check the path with jettson_files_list."}`},
 		{"list", `{"path":"scratch"}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true},{"name":"new","size_bytes":0,"is_dir":true}]}`},
+		{"list", `{"path":"scratch","limit":1}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true}],"left_out":1,"next_offset":1}`},
+		{"list", `{"path":"scratch","limit":"5","offset":1}`, `{"path":"scratch","entries":[{"name":"new","size_bytes":0,"is_dir":true}]}`},
 		{"list", `{"path":"none"}`, no + `no such directory: none"}`},
 		{"list", `{"path":"data.csv"}`, no + `data.csv is a file — use jettson_files_read for that."}`},
 		{"list", `{"path":""}`, escapes},
@@ -210,8 +212,8 @@ func TestWorkspaces(t *testing.T) {
 	if got := said(t, d, narrow, "read", `{"path":"f"}`); !strings.Contains(got, "escapes") {
 		t.Error(got)
 	}
-	must(t, d.EndSession(t.Context(), "ann", "1"))
-	if err := d.EndSession(t.Context(), "ann", "1"); err != nil { // it is gone already
+	must(t, d.EndSession(t.Context(), "ann", "1", false))
+	if err := d.EndSession(t.Context(), "ann", "1", false); err != nil { // it is gone already
 		t.Error(err)
 	}
 	left, err := os.ReadDir(dir)
@@ -243,7 +245,7 @@ func TestSharedWorkspace(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i, d := range []*Dialect{idle, a, b} {
-		must(t, d.EndSession(t.Context(), "ann", "1"))
+		must(t, d.EndSession(t.Context(), "ann", "1", false))
 		_, err := os.Stat(dir + "/ann%1/f")
 		if there := err == nil; there != (i < 2) {
 			t.Errorf("after %d servers ended the session: %v", i+1, err)

@@ -67,6 +67,11 @@ func Over(e *engine.Engine, o Options) *Dialect {
 	return &Dialect{e, o, share.New(scriptsAtOnce)}
 }
 
+// EndSession implements [dialect.Sessions].
+func (d *Dialect) EndSession(_ context.Context, principal, session string, forever bool) error {
+	return d.e.EndSession(principal, session, forever)
+}
+
 type runArgs struct {
 	Code   *string `json:"code,omitempty" doc:"The script."`
 	File   *string `json:"file,omitempty" doc:"A script in the workspace, in the place of code."`

@@ -5,12 +5,12 @@ package guard
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/lazy"
 )
 
 // Finding is why a change looks like an accident. The caller refuses it, unless it is told not to.
@@ -167,16 +167,16 @@ func commentMarks() []string {
 func isComment(s string) bool {
 	for _, m := range commentMarks() {
 		if strings.HasPrefix(s, m) && m != "*" && m != "'" && m != `"""` && m != "--" || m == "--" && strings.HasPrefix(s, "-- ") {
-			return !directive.MatchString(s)
+			return !directive().MatchString(s)
 		}
 	}
 	return false
 }
 
 var (
-	trailing  = regexp.MustCompile(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
-	directive = regexp.MustCompile(`^#(?:include|define|if|\[)`)
-	glued     = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`) // ...props, {...rest}
+	trailing  = lazy.Regexp(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
+	directive = lazy.Regexp(`^#(?:include|define|if|\[)`)
+	glued     = lazy.Regexp(`(?:\.\.\.|…)[\pL_]`) // ...props, {...rest}
 )
 
 // placeholder judges one line without blanks around it.
@@ -184,7 +184,9 @@ func placeholder(s string) kind {
 	if s == "" || len(s) > 160 {
 		return notOne
 	}
-	if m := trailing.FindStringSubmatch(s); m != nil {
+	if !strings.Contains(s, "...") && !strings.Contains(s, "…") {
+		// most lines: nothing trails
+	} else if m := trailing().FindStringSubmatch(s); m != nil {
 		if placeholder(m[1]) == spoken {
 			return spoken // def f(): ...  # unchanged
 		}
@@ -222,7 +224,7 @@ func placeholder(s string) kind {
 	if saidElsewhere(body, dots || comment && len(words) <= 6) {
 		return spoken
 	}
-	if !comment && (glued.MatchString(body) || len(words) < 3 && !dots) {
+	if !comment && (glued().MatchString(body) || len(words) < 3 && !dots) {
 		return notOne // [other], <rest>, ...props, {...rest}: a name as likely as anything
 	}
 	if comment && framed && oneOf(words, "previous", "original", "existing") && oneOf(words, "code", "content", "file", "implementation", "body", "logic") {

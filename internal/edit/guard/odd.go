@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/lazy"
 )
 
 // maxOdd bounds the texts that are looked at, in bytes: a hint is not worth more.
@@ -15,11 +16,11 @@ const maxOdd = 1 << 20
 
 var oddLines = []struct {
 	says string
-	is   *regexp.Regexp
+	is   func() *regexp.Regexp
 }{
-	{"a marker of a merge stands in it", regexp.MustCompile(`(?m)^(?:<{7}|>{7}|\|{7})(?: |\r?$)`)},
-	{"a line begins with a line number", regexp.MustCompile(`(?m)^[ \t]*\d+→`)},
-	{"a code fence stands in it", regexp.MustCompile("(?m)^[ \\t]*```")},
+	{"a marker of a merge stands in it", lazy.Regexp(`(?m)^(?:<{7}|>{7}|\|{7})(?: |\r?$)`)},
+	{"a line begins with a line number", lazy.Regexp(`(?m)^[ \t]*\d+→`)},
+	{"a code fence stands in it", lazy.Regexp("(?m)^[ \\t]*```")},
 }
 
 // Odd says in a few words how the text after, of the file of that name, looks broken where before did not; "" where
@@ -33,7 +34,7 @@ func Odd(name string, before, after []byte) string {
 	added := diff.Lines(after[head : len(after)-tail])
 	for _, o := range oddLines {
 		for _, l := range added {
-			if o.is.Match(l) && !o.is.Match(before) {
+			if o.is().Match(l) && !o.is().Match(before) {
 				return o.says
 			}
 		}
@@ -44,19 +45,23 @@ func Odd(name string, before, after []byte) string {
 			return "a line in it only speaks of code"
 		}
 	}
+	gone := before[head : len(before)-tail]
 	for _, pair := range []string{"()", "[]", "{}"} {
 		more := func(text []byte) int {
 			return bytes.Count(text, []byte(pair[:1])) - bytes.Count(text, []byte(pair[1:]))
 		}
-		if more(before) == 0 && more(after) != 0 {
+		if more(gone) != more(after[head:len(after)-tail]) && more(before) == 0 { // the equal ends cancel each other out
 			return "its " + pair + " balanced before and don't now"
 		}
 	}
 	if s := oddCode(name, before, added); s != "" {
 		return s
 	}
-	tabs, blanks := indents(diff.Lines(before))
 	moreTabs, moreBlanks := indents(added)
+	tabs, blanks := 1, 1
+	if moreTabs+moreBlanks > 0 {
+		tabs, blanks = indents(diff.Lines(before))
+	}
 	switch {
 	case tabs > 1 && blanks == 0 && moreBlanks > 0:
 		return "new lines are indented with blanks, all others with tabs"
@@ -80,11 +85,11 @@ func oddEnd(before, after []byte) string {
 }
 
 var (
-	entity = regexp.MustCompile(`&(?:lt|gt|amp|quot|apos|#39|#34|#x27);`)
+	entity = lazy.Regexp(`&(?:lt|gt|amp|quot|apos|#39|#34|#x27);`)
 	// Quotes of prose, and spaces that look like one or like nothing.
-	typographic = regexp.MustCompile("[\u201c\u201d\u2018\u2019\u00a0\u200b\u2060\ufeff]")
-	remark      = regexp.MustCompile(`^\s*(?:#|//|/?\*|--|;|%|"""|\S+\s*:)`)
-	brokenAt    = regexp.MustCompile(`[\w;{}(),"'\]](\\r?\\?n)(?:[ \t]+|\\t)*[\w})\]@#"'/]`)
+	typographic = lazy.Regexp("[\u201c\u201d\u2018\u2019\u00a0\u200b\u2060\ufeff]")
+	remark      = lazy.Regexp(`^\s*(?:#|//|/?\*|--|;|%|"""|\S+\s*:)`)
+	brokenAt    = lazy.Regexp(`[\w;{}(),"'\]](\\r?\\?n)(?:[ \t]+|\\t)*[\w})\]@#"'/]`)
 )
 
 // oddCode finds entities, and line breaks written as \n, outside of quotes in code that had none.
@@ -95,14 +100,14 @@ func oddCode(name string, before []byte, added [][]byte) string {
 		return ""
 	}
 	for _, l := range added {
-		if at := typographic.FindIndex(l); at != nil && !quoted(l, at[0]) && !typographic.Match(before) && !remark.Match(l) {
+		if at := typographic().FindIndex(l); at != nil && !quoted(l, at[0]) && !typographic().Match(before) && !remark().Match(l) {
 			return "typographic quotes, or odd or invisible spaces, stand in it"
 		}
-		if at := entity.FindIndex(l); at != nil && !quoted(l, at[0]) && !entity.Match(before) {
+		if at := entity().FindIndex(l); at != nil && !quoted(l, at[0]) && !entity().Match(before) {
 			return "an HTML entity stands in it"
 		}
-		at := brokenAt.FindSubmatchIndex(l)
-		if at == nil || quoted(l, at[2]) || brokenAt.Match(before) ||
+		at := brokenAt().FindSubmatchIndex(l)
+		if at == nil || quoted(l, at[2]) || brokenAt().Match(before) ||
 			bytes.IndexByte(l[:at[2]], '/') >= 0 && bytes.IndexByte(l[at[3]:], '/') >= 0 {
 			continue // a string, or a regular expression
 		}

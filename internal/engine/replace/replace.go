@@ -18,6 +18,7 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/lazy"
 )
 
 // A Rule is a pattern and its replacement. It is safe for concurrent use.
@@ -69,12 +70,12 @@ func Compile(old, with string, regex bool) (*Rule, error) {
 	return r, err
 }
 
-var reference = regexp.MustCompile(`\$?\$(\{[^{}]*\}|[0-9])`)
+var reference = lazy.Regexp(`\$?\$(\{[^{}]*\}|[0-9])`)
 
 // template takes the replacement of a pattern apart.
 func (r *Rule) template() (err error) {
 	at := 0
-	for _, x := range reference.FindAllStringIndex(r.with, -1) {
+	for _, x := range reference().FindAllStringIndex(r.with, -1) {
 		ref := r.with[x[0]:x[1]]
 		r.parts = append(r.parts, part{text: r.with[at:x[0]]})
 		at = x[1]

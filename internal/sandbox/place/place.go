@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"os/exec"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/lazy"
 )
 
 // A Place is one sandbox.
@@ -36,7 +36,7 @@ const Host = "host"
 const inside = "/moltis-fs"
 
 // plain is a name that is neither an option nor anything to a shell.
-var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+var plain = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 
 // Has says whether the calls of a session belong into a sandbox.
 func Has(cfg config.Sandbox, principal, session string) bool {
@@ -73,7 +73,7 @@ func Of(cfg config.Sandbox, self, root, principal, session string) (*Place, erro
 		for _, v := range []struct{ what, variable, name string }{
 			{"session", "{session}", session}, {"principal", "{principal}", principal},
 		} {
-			if strings.Contains(words[i], v.variable) && !plain.MatchString(v.name) {
+			if strings.Contains(words[i], v.variable) && !plain().MatchString(v.name) {
 				return nil, fmt.Errorf("the name of the %s, %q, can't stand in the command of [tools.sandbox]: "+
 					"it takes letters, digits, and _ . - behind the first", v.what, v.name)
 			}

@@ -375,20 +375,22 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	defer done()
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // that of the body; the answer may be a stream
-	by := &mcp.Caller{Elicit: c.elicits, Turn: s.load.of(c.principal).turn, Call: dialect.Call{Principal: c.principal, Tier: c.tier,
+	turn := func(ctx context.Context) (func(), error) { return s.load.turn(ctx, c.principal) }
+	by := &mcp.Caller{Elicit: c.elicits, Turn: turn, Call: dialect.Call{Principal: c.principal, Tier: c.tier,
 		Scope: c.scope, ByUser: c.byUser, Headers: c.headers}}
 	s.o.MCP.Serve(w, r, body, by)
 }
 
 // take takes size bytes of what the caller may have under way, until done. Where it has too much it is refused.
 func (s *Server) take(w http.ResponseWriter, c *caller, size int64) (done func(), ok bool) {
-	bytes := s.load.of(c.principal).bytes
-	if !bytes.TryAcquire(size) {
+	part, leave := s.load.enter(c.principal)
+	if !part.bytes.TryAcquire(size) {
+		leave()
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too much under way; wait for some of it to end")
 		return nil, false
 	}
-	return func() { bytes.Release(size) }, true
+	return func() { part.bytes.Release(size); leave() }, true
 }
 
 // body reads the body of a request, of which the caller has a share until done. One that can't be taken is refused.

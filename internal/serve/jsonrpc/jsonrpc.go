@@ -27,12 +27,12 @@
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
 // DNS rebinding; an Origin has to be that Host or one that was named; a body has to be application/json.
 //
-// The server keeps no state for a connection. A session belongs to its principal, ends when nobody uses it for
-// an hour, and is gone when the server ends. All callers are shown the same tools.
+// The server keeps no state for a connection. A session belongs to its principal, and ends when nobody uses it for
+// an hour, or with the server. Of 1024 the one that was used longest ago ends for one more. All callers are shown the same tools.
 //
-// Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
-// principal. Calls beyond wait; all else is refused. Of the descriptors of the process a quarter is for
-// connections that have shown no token: beyond them the oldest of those is closed. Another quarter is for the others, and no principal has more than half of that.
+// Bounds: 32 MiB a body, 100 requests a batch, and 64 calls at the same time for each principal. Calls beyond wait; all else is
+// refused. Of the descriptors of the process a quarter is for connections that have shown no token: beyond them the oldest of those
+// is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
 
 import (
@@ -109,7 +109,7 @@ type Server struct {
 	o           Options
 	catalog     catalog
 	dialect     dialect.Dialect
-	sessions    *sessions
+	sessions    serve.Sessions[struct{}]
 	load        load
 	connections *connections
 	stopping    context.Context // ends first: polls and handlers are woken
@@ -132,9 +132,10 @@ type visit struct {
 func New(d dialect.Dialect, o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
-		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
+		o: o, catalog: newCatalog(d.Definitions()), dialect: d,
 		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
+	s.sessions.Run, s.sessions.End = o.Run, serve.EndIn(d, o.Logger)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -163,7 +164,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		select {
 		case <-tick.C:
 			s.endLapsed()
-			s.sessions.sweep(base, s.o.Logger)
+			s.sessions.Sweep()
 			s.o.MCP.Sweep()
 		case err = <-failed:
 			serving = false
@@ -180,7 +181,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	cancel() // a call that has not ended by now ends unchanged or complete
 	s.shutdown(hs)
 	err = errors.Join(err, hs.Close())
-	s.sessions.endAll(base, s.o.Run, s.o.Logger)
+	for _, one := range s.sessions.EndAll(s.o.Run) {
+		<-one.Ended
+	}
 	return err
 }
 
@@ -237,21 +240,43 @@ func (s *Server) endLapsed() {
 }
 
 // load counts the bodies and calls that each principal has under way, so that none takes the place of the others.
-type load struct{ all sync.Map }
+type load struct {
+	mu sync.Mutex
+	of map[string]*part
+}
 
-// part is the load of one principal: the bytes of its bodies, and its calls.
-type part struct{ bytes, calls *semaphore.Weighted }
+// part is the load of one principal: the bytes of its bodies, and its calls. It is there while somebody counts in it.
+type part struct {
+	bytes, calls *semaphore.Weighted
+	users        int
+}
 
-func (l *load) of(principal string) *part {
-	all, _ := l.all.LoadOrStore(principal,
-		&part{semaphore.NewWeighted(maxBytes), semaphore.NewWeighted(maxCalls)})
-	return all.(*part)
+func (l *load) enter(principal string) (p *part, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p = l.of[principal]; p == nil {
+		if l.of == nil {
+			l.of = map[string]*part{}
+		}
+		p = &part{bytes: semaphore.NewWeighted(maxBytes), calls: semaphore.NewWeighted(maxCalls)}
+		l.of[principal] = p
+	}
+	p.users++
+	return p, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if p.users--; p.users == 0 {
+			delete(l.of, principal)
+		}
+	}
 }
 
 // turn waits until the principal may make one more call, and gives that back with done.
-func (p *part) turn(ctx context.Context) (done func(), err error) {
+func (l *load) turn(ctx context.Context, principal string) (done func(), err error) {
+	p, leave := l.enter(principal)
 	if err := p.calls.Acquire(ctx, 1); err != nil {
+		leave()
 		return nil, err
 	}
-	return func() { p.calls.Release(1) }, nil
+	return func() { p.calls.Release(1); leave() }, nil
 }

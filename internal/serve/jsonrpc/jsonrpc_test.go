@@ -90,7 +90,7 @@ func (d *toy) Events(ctx context.Context, _ dialect.Call, after int64, _ int) (d
 	}
 }
 
-func (d *toy) EndSession(_ context.Context, principal, session string) error {
+func (d *toy) EndSession(_ context.Context, principal, session string, _ bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = append(d.ended, principal+" "+session)
@@ -478,7 +478,9 @@ func TestBounds(t *testing.T) {
 	}); status != 200 {
 		t.Errorf("in chunks: %d %s", status, got)
 	}
-	held := r.server.load.of("ci").bytes
+	part, leave := r.server.load.enter("ci")
+	held := part.bytes
+	defer leave()
 	if !held.TryAcquire(maxBytes) { // what ended has given all of it back
 		t.Fatal("there is no place")
 	}

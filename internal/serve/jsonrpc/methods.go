@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/serve"
 )
 
 // noCalls tells operators why they make no calls.
@@ -181,19 +183,15 @@ type invokeParams struct {
 }
 
 func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, error) {
-	if p.SessionID != "" {
-		_, leave, err := s.sessions.use(by.principal, p.SessionID)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-	} else {
-		s.sessions.without.Store(by.principal, nil)
+	_, leave, err := s.session(by, p.SessionID)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	if p.Arguments == nil {
 		p.Arguments = json.RawMessage("{}")
 	}
-	done, err := s.load.of(by.principal).turn(ctx)
+	done, err := s.load.turn(ctx, by.principal)
 	if err != nil {
 		return nil, err
 	}
@@ -250,25 +248,49 @@ func wrapped(a dialect.Answer) (json.RawMessage, error) {
 }
 
 func (s *Server) createSession(_ context.Context, by asker, _ *struct{}) (any, error) {
-	id, err := s.sessions.create(by.principal)
+	one, leave, err := s.sessions.Use(by.principal, "s-"+rand.Text(), true)
 	if err != nil {
-		return nil, err
+		return nil, wrong(codeBusy, "%s", err)
 	}
-	return map[string]any{"session_id": id, "idle_seconds": int(sessionIdle.Seconds())}, nil
+	leave()
+	return map[string]any{"session_id": one.Name, "idle_seconds": int(serve.SessionIdle.Seconds())}, nil
 }
+
+// session finds a session of the caller, and uses it until leave. Without a name it is that of the run.
+func (s *Server) session(by asker, name string) (one *serve.Session[struct{}], leave func(), err error) {
+	if name == "" {
+		if one, leave, err = s.sessions.Use(by.principal, s.o.Run, false); err != nil {
+			err = wrong(codeBusy, "%s", err)
+		}
+	} else if one, leave = s.sessions.Find(by.principal, name); one == nil {
+		err = errNoSession
+	}
+	return one, leave, err
+}
+
+// errNoSession is told of a session that is not there, is another's, or has ended.
+var errNoSession = wrong(codeSession, "there is no such session; it may have ended")
 
 type endParams struct {
 	SessionID string `json:"session_id"`
 }
 
 func (s *Server) endSession(ctx context.Context, by asker, p *endParams) (any, error) {
-	one, leave, err := s.sessions.use(by.principal, p.SessionID)
-	if err != nil {
-		return nil, err
+	one, leave := s.sessions.Find(by.principal, p.SessionID)
+	if one == nil {
+		return nil, errNoSession
 	}
 	leave()
-	if err := s.sessions.end(ctx, one); err != nil {
-		return nil, err
+	if !s.sessions.EndOne(one) {
+		return nil, errNoSession
+	}
+	select {
+	case <-one.Ended: // and with it its requests under way
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if one.Err != nil {
+		return nil, one.Err
 	}
 	return map[string]any{"session_id": p.SessionID, "ended": true}, nil
 }
@@ -282,9 +304,9 @@ type eventsParams struct {
 
 // events waits for what happens in a session, if there is nothing yet. In a batch it does not wait.
 func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, error) {
-	one, leave, err := s.sessions.use(by.principal, p.SessionID)
-	if err != nil {
-		return nil, err
+	one, leave := s.sessions.Find(by.principal, p.SessionID)
+	if one == nil {
+		return nil, errNoSession
 	}
 	defer leave()
 	if !by.alone {
@@ -293,7 +315,7 @@ func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, er
 	polled, cancel := context.WithTimeout(ctx, time.Duration(p.WaitMS)*time.Millisecond)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	defer context.AfterFunc(one.alive, cancel)()
+	defer context.AfterFunc(one.Alive, cancel)()
 	d, ok := s.dialect.(dialect.Feed)
 	if !ok { // nothing ever happens
 		<-polled.Done()

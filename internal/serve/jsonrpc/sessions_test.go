@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"moltisfs/internal/dialect"
@@ -226,63 +224,18 @@ func TestHangingUp(t *testing.T) {
 	})
 }
 
-// A session that nobody uses ends after an hour, and not before; one principal has only so many.
-func TestIdleSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &toy{}
-		s := newSessions(d)
-		idle, err := s.create("ci")
-		must(t, err)
-		used, _ := s.create("ci")
-		_, leave, err := s.use("ci", used)
-		must(t, err)
-		time.Sleep(sessionIdle)
-		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
-		if len(d.ended) != 0 {
-			t.Errorf("%q ended too early", d.ended)
-		}
-		time.Sleep(time.Second)
-		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
-		if !slices.Equal(d.ended, []string{"ci " + idle}) {
-			t.Errorf("ended are %q", d.ended)
-		}
-		leave()
-		time.Sleep(sessionIdle + time.Second)
-		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
-		if len(d.ended) != 2 || len(s.all)+len(s.count) != 0 {
-			t.Errorf("ended are %q; left are %v", d.ended, s.all)
-		}
-		for range maxSessions {
-			if _, err := s.create("ci"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := s.create("ci"); asRPCError(err) == nil || asRPCError(err).Code != codeBusy {
-			t.Errorf("one too many: %v", err)
-		}
-		if _, err := s.create("other"); err != nil {
-			t.Error(err)
-		}
-		d.ended = nil
-		s.without.Store("bare", nil) // it called without a session
-		s.endAll(t.Context(), "run", slog.New(slog.DiscardHandler))
-		if len(d.ended) != maxSessions+2 || !slices.Contains(d.ended, "bare run") {
-			t.Errorf("with the server end %d", len(d.ended))
-		}
-	})
-}
-
 // Calls beyond their number wait for a place, and a principal has its own places.
 func TestCallsWaitForAPlace(t *testing.T) {
 	t.Parallel()
-	var l load
+	s := New(&toy{}, Options{})
+	var places []func()
 	for range maxCalls {
-		must(t, l.of("ci").calls.Acquire(t.Context(), 1))
+		done, err := s.load.turn(t.Context(), "ci")
+		must(t, err)
+		places = append(places, done)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	s := New(&toy{}, Options{})
-	s.load.all.Store("ci", l.of("ci"))
 	by := &caller{principal: "ci", calls: true}
 	if got, _ := s.answer(ctx, by, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"code":-32603`) {
 		t.Errorf("there was a place: %s", got)
@@ -290,11 +243,17 @@ func TestCallsWaitForAPlace(t *testing.T) {
 	if got, _ := s.answer(t.Context(), &caller{principal: "other", calls: true}, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"success":true`) {
 		t.Errorf("another waits too: %s", got)
 	}
-	l.of("ci").calls.Release(1)
+	places[0]()
 	for range 2 { // each gives its place back
 		if got, _ := s.answer(t.Context(), by, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"success":true`) {
 			t.Errorf("there was no place: %s", got)
 		}
+	}
+	for _, done := range places[1:] {
+		done()
+	}
+	if len(s.load.of) != 0 {
+		t.Errorf("of callers that have gone is left %v", s.load.of)
 	}
 }
 
@@ -303,8 +262,10 @@ func TestWithoutEvents(t *testing.T) {
 	t.Parallel()
 	s := New(struct{ dialect.Dialect }{&toy{}}, Options{})
 	c := &caller{principal: "ci", calls: true}
-	id, err := s.sessions.create("ci")
+	one, leave, err := s.sessions.Use("ci", "s-1", true)
 	must(t, err)
+	leave()
+	id := one.Name
 	start := time.Now()
 	if got, _ := s.answer(t.Context(), c, []byte(poll(id, 30))); !strings.Contains(string(got), `"result":{"cursor":4,"events":[]}`) || time.Since(start) < 30*time.Millisecond {
 		t.Errorf("%s after %v", got, time.Since(start))

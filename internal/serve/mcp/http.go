@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -20,6 +21,7 @@ import (
 
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
+	"moltisfs/internal/serve"
 )
 
 // HTTP answers requests of streamable HTTP at one address. Those of 2026-07-28 stand alone. Those of
@@ -41,12 +43,10 @@ type HTTP struct {
 var ErrNoRight = errors.New("the caller has lost its right")
 
 const (
-	callerKey   = "caller"
-	sessionIdle = time.Hour        // a session that nobody uses for so long ends
-	maxSessions = 1024             // of one principal; of more, the one that was used longest ago ends
-	absence     = 30 * time.Second // while it waits at no request of its session a client is not yet taken for gone
-	takeTime    = time.Minute      // to take a part of an answer
-	farewell    = 2 * time.Second  // to take the last answers of a server that ends
+	callerKey = "caller"
+	absence   = 30 * time.Second // while it waits at no request of its session a client is not yet taken for gone
+	takeTime  = time.Minute      // to take a part of an answer
+	farewell  = 2 * time.Second  // to take the last answers of a server that ends
 
 	sessionHeader = "Mcp-Session-Id"
 	codeSession   = -32001 // as other servers have it
@@ -107,17 +107,18 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, body []byte, by *Ca
 	case stateless:
 		next = h.stateless
 	case id != "":
-		one, leave := h.sessions.find(by.Call.Principal, id)
+		one, leave := h.find(by.Call.Principal, id)
 		if one == nil {
 			refuse(w, http.StatusNotFound, m.id, &jsonrpc.Error{Code: codeSession, Message: "there is no such session; it may have ended: initialize anew"})
 			return
 		}
 		defer leave()
-		by.session, by.heard = id, one.attend()
-		defer one.turnAway(h.away)
+		by.session, by.heard = id, one.Of.attend(one.Alive)
+		defer one.Of.turnAway(h.away)
 		if r.Method == http.MethodDelete {
-			one.die() // else the SDK would wait for its calls
-			defer h.sessions.endThose(func(s *session) bool { return s == one })
+			h.sessions.EndOne(one) // the SDK would wait for its calls
+			w.WriteHeader(http.StatusNoContent)
+			return
 		}
 	case m.method != "initialize":
 		refuse(w, http.StatusBadRequest, m.id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
@@ -213,23 +214,21 @@ func (s *server) begin(method string, req sdk.Request) error {
 	if method != "initialize" || s.local != nil || !ok {
 		return nil
 	}
-	one, leave, err := s.sessions.use(s.caller(req.GetExtra()).Call.Principal, conn.ID())
+	one, leave, err := s.sessions.Use(s.caller(req.GetExtra()).Call.Principal, conn.ID(), true)
 	if err != nil {
-		return err
+		return tooMany(err)
 	}
 	defer leave()
-	s.sessions.mu.Lock()
-	defer s.sessions.mu.Unlock()
-	one.conn = conn
+	if one.Of.conn.Store(conn); one.Alive.Err() != nil {
+		hangUp(one)
+	}
 	return nil
 }
 
 // Sweep ends the sessions that nobody has used for an hour. The host calls it now and then.
 func (h *HTTP) Sweep() {
 	if h != nil {
-		h.sessions.endThose(func(s *session) bool {
-			return s.uses == 0 && s.name != h.o.Run && time.Since(s.last) > sessionIdle
-		})
+		h.sessions.Sweep()
 	}
 }
 
@@ -256,36 +255,12 @@ func (h *HTTP) Close() {
 	case <-answered:
 	case <-time.After(farewell):
 	}
-	h.sessions.endThose(func(*session) bool { return true })
+	h.sessions.EndAll(h.o.Run)
 }
 
-// sessions are the sessions of calls, by principal and name. They end when they are not used any more. Those of HTTP have a
-// connection of the SDK.
-type sessions struct {
-	end  func(principal, name string)
-	most int // of one principal
-
-	mu    sync.Mutex
-	all   map[sessionKey]*session
-	count map[string]int // by principal
-}
-
-func newSessions(end func(principal, name string)) *sessions {
-	return &sessions{end: end, most: maxSessions, all: map[sessionKey]*session{}, count: map[string]int{}}
-}
-
-type sessionKey struct{ principal, name string }
-
-type session struct {
-	sessionKey
-	alive context.Context // ends with it: its calls end
-	die   context.CancelFunc
-
-	// With the mutex of sessions:
-	conn *sdk.ServerSession // nil: it is not one of HTTP
-	uses int
-	last time.Time // that one ended
-	gone bool      // it ends with its last use
+// front is what belongs to a session of HTTP: its connection, and how its client waits.
+type front struct {
+	conn atomic.Pointer[sdk.ServerSession] // nil: it is not one of HTTP
 
 	mu    sync.Mutex
 	open  int // requests at which its client waits
@@ -294,116 +269,39 @@ type session struct {
 	away  *time.Timer // nil: it is not away
 }
 
-// use finds a session, or begins it. It does not end before leave is called.
-func (s *sessions) use(principal, name string) (_ *session, leave func(), _ error) {
-	s.mu.Lock()
-	one := s.all[sessionKey{principal, name}]
-	var old *session
-	if one == nil {
-		if s.count[principal] >= s.most {
-			if old = s.oldest(principal); old == nil {
-				s.mu.Unlock()
-				return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("you use %d sessions; end some", s.most)}
-			}
-			s.remove(old)
-		}
-		one = &session{sessionKey: sessionKey{principal, name}}
-		one.alive, one.die = context.WithCancel(context.Background())
-		s.all[one.sessionKey] = one
-		s.count[principal]++
-	}
-	one.uses++
-	s.mu.Unlock()
-	if old != nil {
-		s.bury(old)
-	}
-	return one, func() { s.leave(one) }, nil
-}
+type session = serve.Session[front]
 
-// oldest gives the session of a principal that was used longest ago and is not in use; nil: there is none.
-func (s *sessions) oldest(principal string) (old *session) {
-	for key, one := range s.all {
-		if key.principal == principal && one.uses == 0 && (old == nil || one.last.Before(old.last)) {
-			old = one
-		}
+// hangUp ends the connection of a session that has ended.
+func hangUp(one *session) {
+	if conn := one.Of.conn.Load(); conn != nil {
+		_ = conn.Close()
 	}
-	return old
 }
 
 // find finds a session of HTTP; nil: the principal has none of that name.
-func (s *sessions) find(principal, name string) (_ *session, leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := s.all[sessionKey{principal, name}]
-	if one == nil || one.conn == nil {
-		return nil, nil
+func (s *server) find(principal, name string) (one *session, leave func()) {
+	one, leave = s.sessions.Find(principal, name)
+	if one != nil && one.Of.conn.Load() == nil {
+		leave()
+		one = nil
 	}
-	one.uses++
-	return one, func() { s.leave(one) }
-}
-
-func (s *sessions) leave(one *session) {
-	s.mu.Lock()
-	one.uses, one.last = one.uses-1, time.Now()
-	over := one.gone && one.uses == 0
-	s.mu.Unlock()
-	if over {
-		s.end(one.principal, one.name)
-	}
-}
-
-// remove takes a session out, so that nobody finds it any more. The mutex is held.
-func (s *sessions) remove(one *session) {
-	delete(s.all, one.sessionKey)
-	if s.count[one.principal]--; s.count[one.principal] == 0 {
-		delete(s.count, one.principal)
-	}
-	one.gone = true
-}
-
-// endThose ends some sessions: their calls are cancelled. One in use ends for the dialect with its last use.
-func (s *sessions) endThose(which func(*session) bool) {
-	s.mu.Lock()
-	var gone []*session
-	for _, one := range s.all {
-		if which(one) {
-			s.remove(one)
-			gone = append(gone, one)
-		}
-	}
-	s.mu.Unlock()
-	for _, one := range gone {
-		s.bury(one)
-	}
-}
-
-// bury ends a session that was removed.
-func (s *sessions) bury(one *session) {
-	one.die()
-	s.mu.Lock()
-	one.uses++ // for here, so that the end comes once
-	conn := one.conn
-	s.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close()
-	}
-	s.leave(one)
+	return one, leave
 }
 
 // attend notes that the client waits at a request, however long. The context ends when it has not waited at any for a while.
-func (one *session) attend() context.Context {
+func (one *front) attend(alive context.Context) context.Context {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.open++
 	if one.heard == nil || one.away != nil && !one.away.Stop() {
-		one.heard, one.deaf = context.WithCancel(one.alive)
+		one.heard, one.deaf = context.WithCancel(alive)
 	}
 	one.away = nil
 	return one.heard
 }
 
 // turnAway ends what attend began. After so long without another request the client is taken for gone.
-func (one *session) turnAway(after time.Duration) {
+func (one *front) turnAway(after time.Duration) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.open--; one.open == 0 {

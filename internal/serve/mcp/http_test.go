@@ -86,7 +86,7 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 	return say("%s %s %s %v %v", c.Principal, c.Session, c.Tier, c.Scope, c.Headers)
 }
 
-func (d *toy) EndSession(_ context.Context, principal, session string) error {
+func (d *toy) EndSession(_ context.Context, principal, session string, _ bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = append(d.ended, principal+" "+session)

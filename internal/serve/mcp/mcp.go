@@ -47,6 +47,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/serve"
 )
 
 // The keys of a call's _meta that a client may set.
@@ -91,7 +92,7 @@ type server struct {
 	listed   atomic.Pointer[listed]
 	held     held
 	grants   approval.Grants
-	sessions *sessions
+	sessions serve.Sessions[front]
 	local    *Caller         // of all requests; nil: each has its own
 	done     context.Context // ends with the server: calls that outlive their request end with it
 }
@@ -148,7 +149,10 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		hangUp()
 		s.held.group.Wait()
 	}
-	s.endOwn(cmp.Or(o.Session, o.Run))
+	if _, leave, err := s.sessions.Use(o.Principal, cmp.Or(o.Session, o.Run), false); err == nil {
+		leave() // it ends also where no call was in it
+	}
+	s.sessions.EndAll(o.Run)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -167,7 +171,7 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &server{dialect: d, o: o, done: done}
-	s.sessions = newSessions(s.endSession)
+	s.sessions.Run, s.sessions.End, s.sessions.HangUp = o.Run, serve.EndIn(d, o.Logger), hangUp
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
 		GetSessionID: func() string { return "m-" + rand.Text() },
@@ -182,25 +186,6 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 	srv.AddReceivingMiddleware(s.receive)
 	srv.AddSendingMiddleware(send)
 	return s, srv, nil
-}
-
-// endOwn ends the server's own session, and those that calls have named.
-func (s *server) endOwn(own string) {
-	if _, leave, err := s.sessions.use(s.o.Principal, own); err == nil {
-		leave()
-	}
-	s.sessions.endThose(func(*session) bool { return true })
-}
-
-// endSession lets the dialect forget a session.
-func (s *server) endSession(principal, session string) {
-	d, ok := s.dialect.(dialect.Sessions)
-	if !ok {
-		return
-	}
-	if err := d.EndSession(context.WithoutCancel(s.done), principal, session); err != nil {
-		s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
-	}
 }
 
 // maxResult tells Claude Code not to put a long answer into a file of its own, which these tools
@@ -408,14 +393,14 @@ type outcome struct {
 
 // run carries out a call, when it is the principal's turn and in a session that does not end meanwhile.
 func (s *server) run(ctx context.Context, by *Caller, c dialect.Call) outcome {
-	one, leave, err := s.sessions.use(c.Principal, c.Session)
+	one, leave, err := s.sessions.Use(c.Principal, c.Session, false)
 	if err != nil {
-		return outcome{err: err}
+		return outcome{err: tooMany(err)}
 	}
 	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(one.alive, cancel)()
+	defer context.AfterFunc(one.Alive, cancel)()
 	if by.Turn != nil {
 		done, err := by.Turn(ctx)
 		if err != nil {
@@ -427,12 +412,20 @@ func (s *server) run(ctx context.Context, by *Caller, c dialect.Call) outcome {
 	return outcome{p, err}
 }
 
+func tooMany(err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+}
+
 func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResult, error) {
 	if o.err != nil {
 		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
 		return nil, protocolError(o.err)
 	}
-	return s.result(o.answer, s.known(clientOf(req.ClientInfo(), req.ClientCapabilities())), s.o.Structured == StructuredAlways)
+	r, err := s.result(o.answer, s.known(clientOf(req.ClientInfo(), req.ClientCapabilities())), s.o.Structured == StructuredAlways)
+	if err == nil {
+		err = take(r, req.Extra)
+	}
+	return r, err
 }
 
 // fingerprint tells calls apart: the same caller asking for the same thing.

@@ -35,28 +35,32 @@ func (*keeps) Call(context.Context, dialect.Call) (dialect.Answer, error) {
 	return &dialect.Object{Of: "look", Content: json.RawMessage(`{}`)}, nil
 }
 
-func (k *keeps) EndSession(_ context.Context, principal, session string) error {
+func (k *keeps) EndSession(_ context.Context, principal, session string, forever bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.ended = append(k.ended, principal+" "+session)
+	if k.ended = append(k.ended, principal+" "+session); forever {
+		k.ended[len(k.ended)-1] += " for ever"
+	}
 	return nil
 }
 
-// With the connection end the server's own session and all that calls have named, each once.
+// With the connection end the server's own session and all that calls have named, each once. Only the name of a run never comes again.
 func TestSessionsEndWithTheConnection(t *testing.T) {
 	t.Parallel()
-	var in strings.Builder
-	for i, session := range []string{"", "a", "b", "a"} {
-		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"moltis-fs/session":%q,%s},"name":"look","arguments":{}}}`+"\n",
-			i, session, stateless)
-	}
-	k := &keeps{}
-	err := mcp.Serve(t.Context(), k, io.NopCloser(strings.NewReader(in.String())), io.Discard,
-		mcp.Options{Principal: "ann", Session: "own"})
-	must(t, err)
-	slices.Sort(k.ended)
-	if got := strings.Join(k.ended, ", "); got != "ann a, ann b, ann own" {
-		t.Errorf("ended are %s", got)
+	for own, o := range map[string]mcp.Options{"own": {Principal: "ann", Session: "own", Run: "run"}, "run for ever": {Principal: "ann", Run: "run"}} {
+		var in strings.Builder
+		for i, session := range []string{"", "a", "b", "a"} {
+			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"moltis-fs/session":%q,%s},"name":"look","arguments":{}}}`+"\n",
+				i, session, stateless)
+		}
+		k := &keeps{}
+		err := mcp.Serve(t.Context(), k, io.NopCloser(strings.NewReader(in.String())), io.Discard,
+			o)
+		must(t, err)
+		slices.Sort(k.ended)
+		if got := strings.Join(k.ended, ", "); got != "ann a, ann b, ann "+own {
+			t.Errorf("ended are %s", got)
+		}
 	}
 }
 

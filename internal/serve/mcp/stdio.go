@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/ndjson"
 )
 
@@ -61,6 +63,49 @@ type incoming struct {
 type request struct {
 	id      json.RawMessage // as the client wrote it
 	awaited bool            // the end of the input waits for its answer
+	aside   *aside
+}
+
+// aside takes the content of an answer past the SDK, which would go over its JSON three more times. It lies in the request that the
+// handler gets; Write puts it into the result, which has none.
+type aside struct {
+	content []byte // JSON, without the brackets around it
+	rest    []byte // JSON of the members that follow
+}
+
+const asideKey, noContent = "moltis-fs/aside", `"content":[]`
+
+// take moves the content of r into the aside of its request, where there is one: a request over HTTP has none.
+func take(r *sdk.CallToolResult, extra *sdk.RequestExtra) (err error) {
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	a, ok := extra.TokenInfo.Extra[asideKey].(*aside)
+	if !ok {
+		return nil
+	}
+	parts := make([][]byte, len(r.Content))
+	for i, c := range r.Content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			parts[i], err = args.Encode(struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			}{"text", text.Text})
+		} else {
+			parts[i], err = c.MarshalJSON()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if body, ok := r.StructuredContent.(json.RawMessage); ok {
+		a.rest = slices.Concat([]byte(`,"structuredContent":`), body)
+	}
+	if a.content = parts[0]; len(parts) > 1 {
+		a.content = bytes.Join(parts, []byte(","))
+	}
+	r.Content, r.StructuredContent = []sdk.Content{}, nil
+	return nil
 }
 
 func (c *connection) SessionID() string { return "" }
@@ -160,7 +205,9 @@ func (c *connection) decode(line []byte) (jsonrpc.Message, error) {
 	c.mu.Lock()
 	_, twice := c.open[r.ID]
 	if !twice && c.open != nil {
-		c.open[r.ID] = request{is.ID, r.Method != "subscriptions/listen"} // which is answered when cancelled
+		a := &aside{}
+		r.Extra = &sdk.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{asideKey: a}}}
+		c.open[r.ID] = request{is.ID, r.Method != "subscriptions/listen", a} // which is answered when cancelled
 	}
 	c.mu.Unlock()
 	if twice { // the SDK would answer one of them alone
@@ -206,7 +253,7 @@ func reason(line []byte, err error) (code int64, message string) {
 func (c *connection) refuse(id json.RawMessage, code int64, message string) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return c.answer(id, nil, &jsonrpc.Error{Code: code, Message: message})
+	return c.answer(id, &jsonrpc.Error{Code: code, Message: message})
 }
 
 // Write writes a message of the SDK. An answer gets the id that the client gave, which may come again from here on.
@@ -215,11 +262,14 @@ func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
 	defer c.writing.Unlock()
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.mu.Lock()
-		id := c.open[r.ID].id
+		of := c.open[r.ID]
 		delete(c.open, r.ID)
 		c.answered.Broadcast()
 		c.mu.Unlock()
-		return c.answer(id, r.Result, r.Error)
+		if before, after, ok := bytes.Cut(r.Result, []byte(noContent)); ok && of.aside != nil && of.aside.content != nil {
+			return c.answer(of.id, r.Error, before, []byte(noContent[:len(noContent)-1]), of.aside.content, []byte("]"), of.aside.rest, after)
+		}
+		return c.answer(of.id, r.Error, r.Result)
 	}
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -229,9 +279,9 @@ func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// answer writes a result, or an error, to the request with this id. An error without a code gets one: 0 is not
+// answer writes an error, or else a result in parts, to the request with this id. An error without a code gets one: 0 is not
 // among those of JSON-RPC. The caller has writing.
-func (c *connection) answer(id, result json.RawMessage, failed error) error {
+func (c *connection) answer(id json.RawMessage, failed error, result ...[]byte) error {
 	member := "result"
 	if failed != nil {
 		e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: failed.Error()}
@@ -239,11 +289,12 @@ func (c *connection) answer(id, result json.RawMessage, failed error) error {
 			e.Code, e.Data = is.Code, is.Data
 		}
 		member = "error"
-		var err error
-		if result, err = json.Marshal(e); err != nil {
+		text, err := json.Marshal(e)
+		if err != nil {
 			return fmt.Errorf("encoding an error: %w", err)
 		}
+		result = [][]byte{text}
 	}
-	_, err := c.out.Write(append(ndjson.Reply(id, member, result), '\n'))
+	_, err := c.out.Write(append(ndjson.Reply(id, member, result...), '\n'))
 	return err
 }

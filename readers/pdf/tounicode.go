@@ -1,0 +1,103 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+const (
+	// mapHead is how much of a stream is inflated to find out whether it maps a font's codes to characters.
+	mapHead = 256
+	// mapBytes is the longest such map that is mended: one of every code has half of it.
+	mapBytes = 4 << 20
+)
+
+// mended is a PDF whose ToUnicode maps say how many entries they have. Where a section of such a map counts wrong, PDFium leaves
+// it out, and shows the codes as if they were characters; others read it to its end. Nothing moves: the file keeps its length. b is not
+// changed.
+func mended(b []byte) []byte {
+	z, _ := zlib.NewReader(bytes.NewReader([]byte{0x78, 1, 3, 0, 0, 0, 0, 1})) // of nothing
+	inflate := func(in *bytes.Reader, most int64) []byte {
+		if z.(zlib.Resetter).Reset(in, nil) != nil {
+			return nil
+		}
+		out, _ := io.ReadAll(io.LimitReader(z, most))
+		return out
+	}
+	whole, owned := b, false
+	for from := 0; ; {
+		i := bytes.Index(b[from:], []byte("stream"))
+		if i < 0 {
+			return whole
+		}
+		from += i + len("stream")
+		if bytes.HasSuffix(b[:from], []byte("endstream")) {
+			continue
+		}
+		for from < len(b) && (b[from] == '\r' || b[from] == '\n') {
+			from++
+		}
+		if !isMap(inflate(bytes.NewReader(b[from:min(len(b), from+mapHead)]), mapBytes)) {
+			continue
+		}
+		in := bytes.NewReader(b[from:])
+		right := counted(inflate(in, mapBytes))
+		if right == nil {
+			continue
+		}
+		var packed bytes.Buffer
+		w, _ := zlib.NewWriterLevel(&packed, zlib.BestCompression)
+		w.Write(right)
+		w.Close()
+		used := len(b) - from - in.Len()
+		if packed.Len() > used {
+			continue
+		}
+		if !owned {
+			whole, owned = bytes.Clone(b), true
+		}
+		clear(whole[from+copy(whole[from:], packed.Bytes()) : from+used])
+	}
+}
+
+func isMap(head []byte) bool { return bytes.Contains(head, []byte("begincmap")) }
+
+// counted is the map with the true counts, up to the end of its last section; nil if they are right.
+func counted(m []byte) []byte {
+	var out []byte
+	wrong := false
+	for {
+		before, rest, ok := bytes.Cut(m, []byte("beginbf"))
+		section, after, ended := bytes.Cut(rest, []byte("endbf"))
+		if !ok || !ended {
+			break
+		}
+		entries, list := 0, false
+		for _, c := range section {
+			switch {
+			case c == ']':
+				list = false
+			case c == '[':
+				entries, list = entries+1, true
+			case c == '<' && !list:
+				entries++
+			}
+		}
+		kind, each := "char", 2
+		if bytes.HasPrefix(section, []byte("range")) {
+			kind, each = "range", 3
+		}
+		before = bytes.TrimRight(before, " \t\r\n")
+		head, count := bytes.TrimRight(before, "0123456789"), strconv.Itoa(entries/each)
+		wrong = wrong || count != string(before[len(head):])
+		out = fmt.Appendf(out, "%s%s beginbf%sendbf%s", head, count, section, kind)
+		m = bytes.TrimPrefix(after, []byte(kind))
+	}
+	if !wrong {
+		return nil
+	}
+	return out
+}
