@@ -105,6 +105,7 @@ type Options struct {
 	LineNumbers  string // "arrow" (also ""), "tab" or "compact"
 	Encoding     string // overrules what was detected; see [Encodings]
 	Render       bool   // pages of a PDF as images; HTML and email as a person sees them
+	ANSI         bool   // the codes of a terminal, and what it wrote over, are shown
 	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int
