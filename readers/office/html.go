@@ -138,11 +138,11 @@ func (w *htmlWriter) text(s string) {
 		}
 		return
 	}
-	if isSpace(s[0]) {
+	if !strings.HasPrefix(s, fields[0]) {
 		w.space()
 	}
 	w.line.WriteString(strings.Join(fields, " "))
-	if isSpace(s[len(s)-1]) {
+	if !strings.HasSuffix(s, fields[len(fields)-1]) {
 		w.line.WriteByte(' ')
 	}
 }
@@ -153,8 +153,6 @@ func (w *htmlWriter) space() {
 		w.line.WriteByte(' ')
 	}
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
 // flush ends the block and says how the next one begins.
 func (w *htmlWriter) flush(next string) {
@@ -409,7 +407,7 @@ func (w *htmlWriter) endCell() {
 }
 
 // endRow writes the pending row as a line of a table. A row that lays out a page becomes blocks, one for each cell: it holds a table or a listing,
-// or paragraphs of some length, or is a single cell that is not under others.
+// or several lines of some length, or is a single cell that is not under others.
 func (w *htmlWriter) endRow() {
 	w.endCell()
 	n := len(w.tables)
@@ -425,7 +423,7 @@ func (w *htmlWriter) endRow() {
 		texts[i] = strings.Trim(string(d.out[t.cells[i]+1:]), "\n ")
 		d.out = d.out[:t.cells[i]]
 		length += len(texts[i])
-		asBlocks = asBlocks || len(texts[i]) > 500 && strings.Contains(texts[i], "\n\n")
+		asBlocks = asBlocks || len(texts[i]) > 500 && strings.Contains(texts[i], "\n")
 	}
 	t.cells, t.blocks = t.cells[:0], false
 	if length == 0 {
