@@ -170,7 +170,7 @@ func TestBashInTheBackground(t *testing.T) {
 		}
 		return all
 	}
-	if got := call("s1", "Bash", map[string]any{"command": "echo begun; echo two >> a; until test -e /tmp/go; do sleep 0.01; done", "run_in_background": true}); !strings.Contains(got, `"shell_id":"bash_1"`) || !strings.Contains(got, `"running"`) {
+	if got := call("s1", "Bash", map[string]any{"command": "echo two >> a; echo begun; until test -e /tmp/go; do sleep 0.01; done", "run_in_background": true}); !strings.Contains(got, `"shell_id":"bash_1"`) || !strings.Contains(got, `"running"`) {
 		t.Fatal(got)
 	}
 	until("s1", "bash_1", `begun\n`)

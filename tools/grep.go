@@ -38,7 +38,7 @@ type GrepArgs struct {
 	Multiline  *bool   `json:"multiline,omitempty" doc:". matches newlines, matches may span lines"`
 	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"rows or files; 0: as many as fit"`
 	Offset     *int    `json:"offset,omitempty" min:"0" doc:"as in Glob"`
-	Encoding   *string `json:"encoding,omitempty" doc:"of files that are not UTF-8"`
+	Encoding   *string `json:"encoding,omitempty"`
 }
 
 func (a *GrepArgs) target() string { return value(a.Path) }
