@@ -61,7 +61,7 @@ var fileAccess = map[string]string{
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
 	"internal/datadir":        "the data directory itself",
-	"internal/run":            "the runs, and the root by its names when it lays one out",
+	"internal/run":            "the runs, and the root by its names when it lays one out and compares: no contents",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
 	"readers/wasm":            "its own compiled code",
 	"cmd/moltis-fs":           "the configuration, and the terminal",

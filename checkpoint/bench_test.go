@@ -200,13 +200,13 @@ func fill(b testing.TB, d *checkpoint.DB, n int) {
 }
 
 // BenchmarkLarge measures a store of 100,000 checkpoints (with -large; 2,000 without) of 250 files in one session: check with all
-// data, a list of a path and of all, undo, save, the undo after a thousand undos in a row, and a gc of half of it.
+// data, and a gc of half of it.
 //
 //	go test ./checkpoint -run - -bench Large -benchtime 1x -large
 func BenchmarkLarge(b *testing.B) {
-	n, undos := 2_000, 100
+	n := 2_000
 	if *large {
-		n, undos = 100_000, 1000
+		n = 100_000
 	}
 	now := &clock{time.Now()}
 	d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
@@ -214,54 +214,17 @@ func BenchmarkLarge(b *testing.B) {
 	defer d.Close()
 	fill(b, d, n)
 	b.ReportMetric(float64(held(b, d))/float64(n), "store-B/checkpoint")
-	median := func(unit string, rounds int, do func(i int)) {
-		var ts times
-		for i := range rounds {
-			t := time.Now()
-			do(i)
-			ts = append(ts, time.Since(t))
-		}
-		b.ReportMetric(ts.at(.5), unit)
-	}
-	list := func(f checkpoint.Filter) {
-		f.AllSessions = true
-		page, err := d.List(ctx, f)
-		must(b, err)
-		if len(page.Checkpoints) != 8 && len(page.Checkpoints) != 20 {
-			b.Fatalf("%d are listed", len(page.Checkpoints))
-		}
-	}
-	undo := func(int) *checkpoint.Plan {
-		p, err := d.Undo(ctx, ann)
-		must(b, err)
-		return p
-	}
 	b.ResetTimer()
 	for range b.N {
-		median("check-µs", 3, func(int) {
+		var checks times
+		for range 3 {
+			t := time.Now()
 			if r := sound(b, d); r.Read < n {
 				b.Fatalf("only %d contents were read", r.Read)
 			}
-		})
-		median("list-path-µs", 500, func(i int) { list(checkpoint.Filter{Path: fmt.Sprintf("/w/dir/file%d.go", i%250)}) })
-		median("list-µs", 500, func(int) { list(checkpoint.Filter{}) })
-		median("undo-µs", 500, func(i int) { undo(i) })
-		rng, v := rand.New(rand.NewSource(-1)), source(9<<10, -1)
-		median("save-µs", 1000, func(int) {
-			next := nextVersion(rng, v)
-			save(b, d, op(edit("/w/saved.go", v, next)))
-			v = next
-		})
-		for i := range undos {
-			p := undo(i)
-			o := op()
-			o.Kind, o.UndoOf = checkpoint.KindRestore, p.UndoOf
-			for _, it := range p.Items {
-				o.Changes = append(o.Changes, checkpoint.Change{Path: it.Path, Before: it.Head, After: it.Want})
-			}
-			save(b, d, o)
+			checks = append(checks, time.Since(t))
 		}
-		median("undo-after-undos-µs", 100, func(i int) { undo(i) })
+		b.ReportMetric(checks.at(.5), "check-µs")
 		now.t = now.t.Add(2 * time.Hour)
 		t := time.Now()
 		g, err := d.GC(ctx, false)

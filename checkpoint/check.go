@@ -203,7 +203,7 @@ func (c *checker) name(ctx context.Context) error {
 // data decodes every content in the order of saving. A delta's base was decoded a short while before,
 // as a rule, and is still here.
 func (c *checker) data(ctx context.Context) error {
-	const most = 64 << 20
+	const most = 16 << 20 // of contents that are held
 	recent := map[int64][]byte{}
 	var order []int64
 	held, n := 0, 0

@@ -18,7 +18,7 @@ import (
 
 // BenchmarkHistory measures what grows with a history, or must not, in one store that has 1,000, then 10,000 checkpoints, with
 // -large 100,000 and 500,000 too. Nine of ten are edits of 180 files by one session, with a turn for each 50; the rest are those
-// of a new session for each 1,000 checkpoints, each with a new path. It prints the CPU time of the process for one call, medians, and what
+// of a new session for each 1,000 checkpoints, with ten paths of its own. It prints the CPU time of the process for one call, medians, and what
 // the sizes have to do with one another; and the peak of what the process holds.
 //
 //	go test ./checkpoint -run - -bench History -benchtime 1x -large
@@ -51,6 +51,7 @@ func BenchmarkHistory(b *testing.B) {
 				names = append(names, r.name)
 			}
 			rows[r.name] = append(rows[r.name], ts[len(ts)/2])
+			fmt.Fprintln(os.Stderr, n, r.name, ts[len(ts)/2])
 		}
 		full := filepath.Join(b.TempDir(), "full")
 		must(b, d.Backup(ctx, full))
@@ -78,7 +79,7 @@ func historyOp(i int) checkpoint.Op {
 	o := op(edit(fmt.Sprintf("/w/dir/file%d.go", i%200), text(i-200), text(i)))
 	o.Turn = fmt.Sprintf("t%d", i/50)
 	if i%10 == 9 {
-		o = op(edit(fmt.Sprintf("/w/more/part%d/file%d.go", i/1000, i), nil, text(i)))
+		o = op(edit(fmt.Sprintf("/w/more/part%d/file%d.go", i/1000, i%100), nil, text(i)))
 		o.Session, o.Turn = fmt.Sprintf("other%d", i/1000), "1"
 	}
 	switch i {
@@ -101,7 +102,7 @@ type historyCall struct {
 // historyCalls are the calls to measure with n checkpoints in d.
 func historyCalls(b *testing.B, d *checkpoint.DB, n int) []historyCall {
 	list := func(name string, want int, f checkpoint.Filter) historyCall {
-		return historyCall{"list: " + name, 100, func(int) {
+		return historyCall{"list: " + name, 20, func(int) {
 			if !f.AllSessions {
 				f.Principal, f.Session = ann.Principal, ann.Session
 			}
@@ -163,11 +164,11 @@ func historyCalls(b *testing.B, d *checkpoint.DB, n int) []historyCall {
 		list("a text in no path", 0, checkpoint.Filter{PathContains: "no such", Limit: limit}),
 		list("an hour long ago", 0, checkpoint.Filter{Until: time.Unix(0, 0), Limit: limit}),
 		list("a time to come", 0, checkpoint.Filter{Since: time.Now().Add(time.Hour), Limit: limit}),
-		{"get", 100, func(int) {
+		{"get", 20, func(int) {
 			_, err := d.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 			must(b, err)
 		}},
-		{"plan of a restore", 100, func(int) {
+		{"plan of a restore", 20, func(int) {
 			page, err := d.List(ctx, checkpoint.Filter{Principal: ann.Principal, Session: ann.Session, Limit: 1})
 			must(b, err)
 			_, err = d.Plan(ctx, checkpoint.Restore{ID: page.Checkpoints[0].ID, Principal: ann.Principal, Session: ann.Session})
@@ -177,7 +178,7 @@ func historyCalls(b *testing.B, d *checkpoint.DB, n int) []historyCall {
 			_, err := d.Plan(ctx, checkpoint.Restore{Since: time.Now().Add(time.Hour), Principal: ann.Principal, Session: ann.Session})
 			must(b, err)
 		}},
-		{"plan of an undo", 100, func(i int) { undo(i) }},
+		{"plan of an undo", 20, func(i int) { undo(i) }},
 		{"the same after n/2 undos, 1,000 at most", 20, func(i int) {
 			if i == 0 {
 				for range min(n/2, 1000) {

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -114,4 +115,189 @@ func TestLooksThatAreCutOff(t *testing.T) {
 		cancel()
 	}
 	all("looks that ran out of time")
+}
+
+// explained is a querier that notes how SQLite goes about each query.
+type explained struct {
+	querier
+	t     *testing.T
+	plans map[string][]string
+}
+
+func (e *explained) note(q string, args []any) {
+	err := each(e.t.Context(), e.querier, "EXPLAIN QUERY PLAN "+q, args, func(row scanner) error {
+		var id, parent, unused int
+		var detail string
+		err := row.Scan(&id, &parent, &unused, &detail)
+		e.plans[q] = append(e.plans[q], detail)
+		return err
+	})
+	if err != nil {
+		e.t.Error(q, err)
+	}
+}
+
+func (e *explained) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	e.note(q, args)
+	return e.querier.QueryContext(ctx, q, args...)
+}
+
+func (e *explained) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	e.note(q, args)
+	return e.querier.QueryRowContext(ctx, q, args...)
+}
+
+// No list, and nothing that a call of an agent asks, goes through all of a table that grows with the history, or all of a session.
+func TestIndexes(t *testing.T) {
+	t.Parallel()
+	d := fresh(t, Options{})
+	me := Scope{Principal: "ann", Session: "s"}
+	for i := range 60 {
+		o := Op{Tool: "Edit", Kind: KindEdit, Principal: me.Principal, Session: me.Session, Turn: fmt.Sprint("t", i/10), Changes: []Change{{
+			Path: fmt.Sprintf("/w/f%d", i%7), Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}
+		if i%5 == 0 {
+			o.Session, o.Tool, o.Run = fmt.Sprint("s", i/30), "Write", int64(1+i/10)
+		}
+		if _, err := d.Save(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many := &Filter{Principal: me.Principal, Session: me.Session, Limit: 2}
+	with := func(change func(*Filter)) *Filter {
+		f := *many
+		change(&f)
+		return &f
+	}
+	past := func(f *Filter) { f.Until = time.Unix(1, 0) }
+	looks := map[string]any{
+		"newest": many, "of all": &Filter{AllSessions: true},
+		"of a principal": &Filter{AllSessions: true, Principal: "ann"},
+		"of sessions":    &Filter{AllSessions: true, Session: "s1"},
+		"a path":         with(func(f *Filter) { f.Path, f.Also, f.trees = "/w/f1", []string{"/w/f2"}, true }),
+		"a turn":         with(func(f *Filter) { f.Turn = "t1" }),
+		"a turn of all":  &Filter{AllSessions: true, Turn: "t1"},
+		"a tool":         with(func(f *Filter) { f.Tool = "Write" }),
+		"a tool of all":  &Filter{AllSessions: true, Tool: "Write"},
+		"a kind":         with(func(f *Filter) { f.Kind = KindRestore }),
+		"a kind of all":  &Filter{AllSessions: true, Kind: KindEdit},
+		"a label":        with(func(f *Filter) { f.Label = "none" }),
+		"a text":         with(func(f *Filter) { f.PathContains = "F3" }),
+		"no text":        with(func(f *Filter) { f.PathContains = "F3x" }),
+		"a past":         with(past), "a past of all": &Filter{AllSessions: true, Until: time.Unix(1, 0)},
+		"a tool in a turn":            with(func(f *Filter) { f.Tool, f.Turn = "Write", "t1" }),
+		"a tool in a text":            with(func(f *Filter) { f.Tool, f.PathContains = "Write", "f3" }),
+		"a label in a turn":           with(func(f *Filter) { f.Label, f.Turn = "none", "t1" }),
+		"a path in a turn":            with(func(f *Filter) { f.Path, f.Turn = "/w/f1", "t1" }),
+		"of all, with what is undone": &Filter{AllSessions: true, Undone: true},
+		"a label to go to":            Restore{Label: "none"},
+		"a turn to go to":             Restore{Turn: "t3"},
+		"a time to go to":             Restore{Since: time.Now().Add(time.Hour)},
+		"a path's last dir":           func(h *history) error { _, err := h.head(t.Context(), me, "/w/f1", afterAll); return err },
+		"what it knows":               func(h *history) error { _, err := knownOf(t.Context(), h, me, "/w/f1"); return err },
+		"what was lost":               func(h *history) error { _, err := h.lost(t.Context(), me); return err },
+		"retention, nothing":          func(h *history) error { _, err := column[int64](t.Context(), h.q, agedQuery, 0, 20, 0); return err },
+	}
+	for name, look := range looks {
+		e := &explained{t: t, plans: map[string][]string{}}
+		err := d.planning(t.Context(), func(h *history) (err error) {
+			e.querier, h.q = h.q, e
+			switch look := look.(type) {
+			case *Filter:
+				_, err = h.list(t.Context(), *look)
+			case Restore:
+				look.Principal, look.Session = me.Principal, me.Session
+				_, err = makePlan(t.Context(), h, look)
+			case func(*history) error:
+				err = look(h)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for q, plan := range e.plans {
+			for _, step := range plan {
+				table, scan := strings.CutPrefix(step, "SCAN ")
+				// These are the names of the subqueries and of the table of paths, which a text is compared with.
+				grows := scan && !slices.Contains([]string{"path", "c", "(subquery-11)", "CONSTANT"}, strings.Fields(table)[0])
+				// From a point on it may be gone through: that is what is asked for.
+				walk := strings.Contains(step, "op_session") || strings.Contains(step, "op USING INTEGER PRIMARY KEY (rowid<") ||
+					strings.Contains(step, "op USING INTEGER PRIMARY KEY (rowid>")
+				walk = walk && !strings.HasSuffix(step, "(session=? AND rowid>?)") &&
+					!strings.HasPrefix(q, "SELECT count(*) FROM op WHERE seq>?") && name != "newest" && !strings.HasPrefix(name, "of ")
+				if grows || walk {
+					t.Errorf("%s: %s\n%s", name, strings.Join(plan, "\n"), q)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the order of changes, runs, reads, undos, redos and aborts: the short way down finds what the walk over all finds.
+func TestUndoPassesByNothing(t *testing.T) {
+	t.Parallel()
+	d := fresh(t, Options{})
+	me := Scope{Principal: "ann", Session: "s"}
+	rng := rand.New(rand.NewPCG(1, 43))
+	var saved []ID
+	passed := 0
+	for i := range 500 {
+		o := Op{Tool: "Edit", Kind: KindEdit, Principal: me.Principal, Session: me.Session, Changes: []Change{{
+			Path: fmt.Sprintf("/w/f%d", rng.IntN(9)), Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}
+		plan := func(find func(context.Context, Scope) (*Plan, error)) {
+			if p, err := find(t.Context(), me); err == nil {
+				o.Kind, o.UndoOf, o.RestoreOf = KindRestore, p.UndoOf, p.RestoreOf
+			} else if !errors.Is(err, ErrNothing) {
+				t.Fatal(err)
+			}
+		}
+		switch rng.IntN(12) {
+		case 0, 1, 2, 3:
+			plan(d.Undo)
+		case 4:
+			plan(d.Redo)
+		case 5:
+			o.Kind = KindRead
+		case 6, 7:
+			o.Run = int64(1 + i/20)
+		case 8:
+			if len(saved) > 0 { // it was not the newest any more when it was saved
+				o.Kind, o.UndoOf = KindRestore, saved[max(0, len(saved)-1-rng.IntN(3))]
+			}
+		case 9:
+			o.Kind = KindRead
+			if len(saved) > 0 {
+				if err := d.Settle(t.Context(), saved[max(0, len(saved)-1-rng.IntN(4))], Aborted); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s, err := d.Save(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved = append(saved, s.ID)
+		var want ID
+		err = d.view(t.Context(), func(h *history) error {
+			seen := &undone{cancelled: map[int64]bool{}}
+			return h.newest(t.Context(), me, afterAll, func(e entry) bool {
+				switch {
+				case !e.changes(), seen.has(e):
+				case e.undoOf != 0:
+					seen.note(e)
+				default:
+					want = e.c.ID
+				}
+				passed += count(seen.mayPass(e))
+				return want == ""
+			})
+		})
+		p, undoErr := d.Undo(t.Context(), me)
+		if err != nil || want == "" != errors.Is(undoErr, ErrNothing) || undoErr == nil && p.UndoOf != want {
+			t.Fatalf("after %d: %+v %v, not %s: %v", i, p, undoErr, want, err)
+		}
+	}
+	if passed < 100 {
+		t.Errorf("there were only %d short ways", passed)
+	}
 }

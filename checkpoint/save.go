@@ -180,35 +180,28 @@ func (tx *tx) latest(ctx context.Context, op *Op) (l latest, err error) {
 const unknownTop = -1
 
 // top is the number of the session's newest change that is not undone after the operation, 0 where there is none: whoever looks for
-// it from above may pass by all in between. It is nil, unknown, of a change itself, and where undos and other changes came in
-// another order than one on top of the other.
+// it from above may pass by all in between. It is nil, unknown, of a change itself, of a redo, and where undos and other
+// changes came in another order than one on top of the other.
 func (s *save) top(ctx context.Context, tx *tx, session, undoOf, restoreOf int64) (any, error) {
 	if undoOf == 0 && mutates(s.op.Kind) {
 		return nil, nil
 	}
 	now, err := tx.topBefore(ctx, session, s.seq)
 	switch {
-	case err != nil || now == unknownTop:
+	case err != nil || now == unknownTop || undoOf != 0 && now != undoOf:
 		return nil, err
 	case undoOf == 0:
 		return now, nil
 	}
-	var redone, top int64
-	var apart bool // something else came in between the changes of the run
-	err = tx.QueryRowContext(ctx, `SELECT coalesce(undo_of, 0), coalesce(top, ?), EXISTS (SELECT 1 FROM op o
-		WHERE o.session=? AND o.seq >= ? AND o.seq < op.seq AND coalesce(o.run, 0) <> coalesce(op.run, 0)) FROM op WHERE seq=?`,
-		unknownTop, session, cmp.Or(restoreOf, undoOf), undoOf).Scan(&redone, &top, &apart)
-	switch {
-	case err != nil:
+	// Something else may have come in between the changes of the run.
+	if apart, err := one[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM op o WHERE o.session=? AND o.seq >= ? AND o.seq < op.seq
+		AND coalesce(o.run, 0) <> coalesce(op.run, 0)) FROM op WHERE seq=?`, session, cmp.Or(restoreOf, undoOf), undoOf); err != nil || apart {
 		return nil, err
-	case redone != 0 && top == now:
-		return redone, nil
-	case redone == 0 && now == undoOf && !apart:
-		if now, err = tx.topBefore(ctx, session, cmp.Or(restoreOf, undoOf)); now != unknownTop {
-			return now, err
-		}
 	}
-	return nil, err
+	if now, err = tx.topBefore(ctx, session, cmp.Or(restoreOf, undoOf)); err != nil || now == unknownTop {
+		return nil, err
+	}
+	return now, nil
 }
 
 // topBefore is the top of the newest checkpoint of the session below seq.

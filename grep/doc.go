@@ -16,6 +16,7 @@
 //     files and directories that were not searched, by reason.
 //   - Time is linear in the bytes searched. Besides the result it uses a few buffers for each worker,
 //     whatever the size of the files.
+//   - A document whose text [Walk.Documents] makes is searched by that text, after all other files.
 //   - Text in UTF-16 or a legacy encoding is decoded and searched. A file that is not text is
 //     recognised by its content, not its name, and skipped.
 //   - A context that reaches its deadline ends with the matches found by then, marked Partial.

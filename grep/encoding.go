@@ -78,7 +78,7 @@ func encodingOf(b []byte, cut, whole bool) (e *text.Encoding, foreign bool) {
 	if all = sample(all); text.MostlyUTF8(all) {
 		return nil, true // a mixture of encodings
 	}
-	return guess(all), true
+	return text.Guess(all).Encoding, true
 }
 
 // encoding is encodingOf for a chunk, when the pattern asks for it.
@@ -86,7 +86,24 @@ func (t *target) encoding(s *scan, c chunk) (e *text.Encoding, foreign bool) {
 	if !t.nonASCII || s.asIs {
 		return nil, false
 	}
-	return encodingOf(c.b[c.from:], c.piece > pieceFirst, c.last || c.piece == pieceLast)
+	e, foreign = encodingOf(c.b[c.from:], c.piece > pieceFirst, c.last || c.piece == pieceLast)
+	if foreign {
+		e = t.says(e)
+	}
+	return e, foreign
+}
+
+// says is the encoding that the query or the file's own beginning names, or the guess e.
+func (t *target) says(e *text.Encoding) *text.Encoding {
+	if named := text.Lookup(t.q.Encoding); named != nil {
+		return named
+	}
+	head := make([]byte, 4<<10)
+	n, _ := t.file.ReadAt(head, 0) // an error will come again
+	if declared := text.Declared(head[:n]); declared != nil {
+		return declared
+	}
+	return e
 }
 
 // trimPartialRunes drops the parts of characters at the ends of b that may be cut.
@@ -141,7 +158,11 @@ func (s *scan) mustDecode(line, around []byte) bool {
 	s.guessed = true // one guess is enough
 	around = sample(around)
 	if !text.MostlyUTF8(around) && !utf8.Valid(trimPartialRunes(around, false, true)) {
-		if e := guess(around); e != nil && e.EndsInASCII() {
+		e := text.Lookup(s.q.Encoding)
+		if e == nil {
+			e = text.Guess(around).Encoding
+		}
+		if e.EndsInASCII() {
 			s.foreign = e
 		}
 	}
@@ -166,9 +187,6 @@ func sample(b []byte) []byte {
 	return b[from:min(len(b), from+sampleLen)]
 }
 
-// guess finds the encoding of text that is not UTF-8. It gives nil when that is unknown.
-func guess(b []byte) *text.Encoding { return text.Lookup(text.Guess(b)) }
-
 // rowsToUTF8 makes the texts of rows UTF-8: decoded where their encoding can be guessed, else with
 // replacement characters.
 func (t *target) rowsToUTF8(rows []Row) {
@@ -183,7 +201,7 @@ func (t *target) rowsToUTF8(rows []Row) {
 	}
 	var e *text.Encoding
 	if !text.MostlyUTF8(bad) {
-		e = guess(bad)
+		e = t.says(text.Guess(bad).Encoding)
 	}
 	for i := range rows {
 		if utf8.ValidString(rows[i].Text) {

@@ -45,6 +45,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			s.sc.Forget()
 			if t.nonASCII && !s.asIs {
 				if e, foreign = encodingOf(b, x.at > 0, eof); foreign {
+					e = t.says(e)
 					return nil
 				}
 			}

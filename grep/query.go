@@ -2,8 +2,10 @@ package grep
 
 import (
 	"errors"
+	"fmt"
 
 	"moltisfs/grep/match"
+	"moltisfs/internal/text"
 )
 
 // Mode is the kind of rows that a Query returns.
@@ -34,6 +36,9 @@ type Query struct {
 	Limit  int // rows of Content, files otherwise; 0: all
 	Offset int // rows or files to skip
 
+	// Encoding is that of files that are not UTF-8, and of Walk.File whatever its bytes; "": it is guessed.
+	Encoding string
+
 	MaxColumns   int   // bytes of a line that a row shows; 0: 500
 	MaxFileBytes int64 // larger files are skipped and counted, except Walk.File; 0: no limit
 
@@ -61,6 +66,8 @@ func (q *Query) check() error {
 	switch {
 	case q.Matcher == nil:
 		return errors.New("grep: Query needs a Matcher")
+	case q.Encoding != "" && text.Lookup(q.Encoding) == nil:
+		return fmt.Errorf("grep: there is no encoding %q", q.Encoding)
 	case q.Mode > Count:
 		return errors.New("grep: unknown Mode")
 	}

@@ -27,7 +27,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
+	s := &search{q: q, encodings: w.Encodings, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
 	var err error
 	if s.filter, err = newFilter(q.Glob, q.Type, w.roots()); err != nil {
 		return nil, err
@@ -98,7 +98,8 @@ type search struct {
 
 	// nonASCII says that the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
 	// decoded.
-	nonASCII bool
+	nonASCII  bool
+	encodings map[string]string
 }
 
 // state is one worker's.
@@ -194,6 +195,10 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		return
 	}
 	n, eof, kind, err := readText(f, t.info.Size, st.buf)
+	named := s.named(rel+name, keep)
+	if named == text.UTF8 {
+		kind = text.Plain
+	}
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -217,14 +222,16 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	}
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
-	st.scan.asIs = kind != text.Plain
-	if t.binary = kind == text.Binary; t.binary {
+	st.scan.asIs = kind != text.Plain || named != nil
+	if t.binary = kind == text.Binary && named == nil; t.binary {
 		t.bytes, st.scan.want = true, 0
 		t.cut = !eof && !keep // of one in a tree the beginning is enough
 		eof = eof || t.cut
 	}
 	b := st.buf[:n]
 	switch {
+	case named != nil && named != text.UTF8:
+		t.decoded(w, st, named)
 	case kind.Wide != nil:
 		t.decoded(w, st, kind.Wide)
 	case s.q.Multiline:
@@ -244,6 +251,20 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.stream(w, st, f, n)
 	}
 	t.close()
+}
+
+// named is the encoding that the caller has named for the file at path, which keep says is the whole of the walk; nil for none.
+func (s *search) named(path string, keep bool) *text.Encoding {
+	if keep {
+		if s.q.Encoding != "" {
+			return text.Lookup(s.q.Encoding)
+		}
+		path = ""
+	}
+	if len(s.encodings) == 0 {
+		return nil
+	}
+	return text.Lookup(s.encodings[path])
 }
 
 // readText reads as much of a file as buf can hold. It stops early when the beginning says that it is text

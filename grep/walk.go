@@ -23,6 +23,9 @@ type Walk struct {
 	// with either.
 	Spelled string
 
+	// Encodings are those of files that were read in one, by their paths from the root; "" stands for File.
+	Encodings map[string]string
+
 	NoIgnore    bool // no ignore rule of any kind holds
 	CrossMounts bool // enter directories on other mounts
 	MaxDepth    int  // directories below the root that are entered; 0: no limit

@@ -138,12 +138,13 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 			}
 		}
 	}
-	enc, content, err := decodeWhole(raw, o.Encoding)
+	enc, mark, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
 		return nil, err
 	}
 	t := renderText(content, o)
-	t.Encoding, t.Format, t.Unit, t.Lossy = enc, p.name, p.name+" line", true
+	t.readAs(enc, mark)
+	t.Format, t.Unit, t.Lossy = p.name, p.name+" line", true
 	if t.TotalLines == 0 {
 		t.noText(f.Size, 0)
 	}

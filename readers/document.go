@@ -2,7 +2,6 @@ package readers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,7 +54,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		} else if err != nil {
 			return nil, damagedOr(ctx, d.Format+" document", err)
 		}
-		if record.Sum != "" {
+		if record.Sum != "" && !o.all { // a search has the text kept elsewhere
 			r.kept.put(key, d)
 		}
 	}
@@ -65,6 +64,14 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	}
 	t.Sum = record.Sum
 	return t, nil
+}
+
+func knowsEncrypted(f *file, o *Options) bool {
+	return len(f.head) > 0 && f.head[0] == 0xd0 && !forced(f, o) && office.Encrypted(f.R)
+}
+
+func refuseEncrypted(context.Context, *Readers, *file, *Options) (Content, error) {
+	return nil, &Encrypted{What: "Office document"}
 }
 
 // enough reports of the first part of a text whether it holds the window o. It is nil where only the whole does.
@@ -171,7 +178,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	d := office.New(ctx)
 	format := "html"
 	if office.LooksHTML(f.head) {
-		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))
+		_, _, text, err := decodeWhole(raw, o.Encoding)
 		if err != nil {
 			return nil, err
 		}
@@ -194,19 +201,6 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil
 	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")
 	return t, nil
-}
-
-// htmlCharset is the encoding that a page names in its first bytes; "" where it names none that is known.
-func htmlCharset(head []byte) string {
-	i := bytes.Index(bytes.ToLower(head[:min(len(head), 2048)]), []byte("charset="))
-	if i < 0 {
-		return ""
-	}
-	s := strings.TrimLeft(string(head[i+8:min(len(head), i+48)]), `"' `)
-	if j := strings.IndexAny(s, `"' />;`); j >= 0 {
-		s = s[:j]
-	}
-	return knownEncoding(s)
 }
 
 // knownEncoding is the name where it is one, else empty.

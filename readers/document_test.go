@@ -291,6 +291,31 @@ func TestEmail(t *testing.T) {
 	}
 }
 
+// A message that breaks the rules is shown as far as it goes, and its note says so.
+func TestBrokenEmail(t *testing.T) {
+	const head = "From: a@example.org\r\nTo: b@example.org\r\nMIME-Version: 1.0\r\n"
+	part := "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+	for mail, want := range map[string][2]string{
+		head + "Content-Type: multipart/mixed\r\n\r\n--q\r\n" + part + "f=C3=BCr\r\n--q--\r\n":                                                        {"für", "are not parted"},
+		head + "Content-Type: multipart/mixed\r\n\r\nno parts at all\r\n":                                                                             {"no parts at all", "are not parted"},
+		head + "Content-Type: multipart/mixed; boundary=x\r\n\r\na line with --x in it\r\n":                                                           {"a line with --x in it", ""},
+		head + "Content-Type: multipart/mixed; boundary=q\r\n\r\n--q\r\n" + part + "half=20a":                                                         {"half a", "in the middle"},
+		head + "Content-Type: multipart/alternative; boundary=q\r\n\r\n--q\r\n" + part + "\r\n--q\r\nContent-Type: text/html\r\n\r\n<p>html\r\n--q--": {"html", ""},
+		head + "Subject: =?x-unknown?Q?gr=FC?= =?utf-8?Q?gut?=\r\n" + part + "x\r\n":                                                                  {"Subject: =?x-unknown?Q?gr=FC?= gut", "could not be decoded"},
+		head + "Subject: =?utf-8?Q?zwei_W=C3=B6rter mit Luft?=\r\n" + part + "x\r\n":                                                                  {"Subject: ", ""},
+		head + "Subject: Gr\xfc\xdfe aus K\xf6ln, sch\xf6ne Gr\xfc\xdfe\r\n" + part + "x\r\n":                                                         {"Subject: Grüße aus Köln", ""},
+		head + "this is no header\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nbody\r\n":                         {"body", "Lines of its header"},
+		head + part + "bad =ZZ code, 100=\r\n% and = \r\nmore =C3=A4=":                                                                                {"bad =ZZ code, 100% and more ä=", ""},
+		head + "Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\nYWI=\r\n!!Y2Q=Z\r\n":                                             {"abcd", ""},
+		head + "Content-Type: text/plain; charset=no-such\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nGr=FC=DFe\r\n":                        {"Gr", ""},
+	} {
+		m := readAs[*Text](t, []byte(mail), Options{Render: true})
+		if s := plainLines(m); m.Format != "email" || !strings.Contains(s, want[0]) || !strings.Contains(m.Note, want[1]) {
+			t.Errorf("%q is shown as\n%s\nnote: %s", mail, s, m.Note)
+		}
+	}
+}
+
 func TestBinary(t *testing.T) {
 	elf := append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"), make([]byte, 100)...)
 	b := readAs[*Binary](t, elf, Options{})
@@ -348,7 +373,7 @@ func TestFormatsThatAreNotRead(t *testing.T) {
 // Databases by SQLite itself: a schema of one page, one of many pages, one in UTF-16.
 func TestSQLite(t *testing.T) {
 	one := readAs[*Binary](t, corpusFile(t, "binary/one.db"), Options{})
-	if one.MediaType != "application/vnd.sqlite3" || one.Entries != 3 || one.EntriesCut || one.Listing[0] != "table users: CREATE TABLE users(id integer primary key, name text)" ||
+	if one.MediaType != "application/vnd.sqlite3" || one.Entries != 3 || one.EntriesCut || one.Listing[0] != "table users: CREATE TABLE users(id integer primary key, name text); 0 rows" ||
 		!strings.HasPrefix(one.Listing[2], "view adults: CREATE VIEW adults AS SELECT") || !strings.Contains(one.Summary, "SQLite database, 3 pages of 512 bytes, UTF-8, user_version 7") {
 		t.Errorf("%s\n%q", one.Summary, one.Listing)
 	}
@@ -357,7 +382,7 @@ func TestSQLite(t *testing.T) {
 		t.Errorf("%s: %d entries, %d listed, %q", many.Summary, many.Entries, len(many.Listing), many.Listing)
 	}
 	wide := readAs[*Binary](t, corpusFile(t, "binary/wide.db"), Options{})
-	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text)" {
+	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text); 0 rows" {
 		t.Errorf("%s: %q", wide.Summary, wide.Listing)
 	}
 	// The summary says when the end is missing; a name that breaks the line is quoted.
@@ -424,5 +449,126 @@ func TestNotebook(t *testing.T) {
 		if c, err := readBytes(t, []byte(other), Options{}); err != nil || c.Kind() != "text" {
 			t.Errorf("%s: %v %v", other, c, err)
 		}
+	}
+}
+
+// What stands around the words of a document: numbers of lists, targets of links, comments, headers and footers; and one sheet of several.
+func TestDocumentParts(t *testing.T) {
+	rels := func(pairs ...string) string {
+		s := "<Relationships>"
+		for i := 0; i < len(pairs); i += 2 {
+			mode := ""
+			if strings.Contains(pairs[i+1], ":") {
+				mode = ` TargetMode="External"`
+			}
+			s += fmt.Sprintf(`<Relationship Id="%s" Target="%s"%s/>`, pairs[i], pairs[i+1], mode)
+		}
+		return s + "</Relationships>"
+	}
+	item := func(props, text string) string {
+		return "<w:p><w:pPr>" + props + "</w:pPr><w:r><w:t>" + text + "</w:t></w:r></w:p>"
+	}
+	num := func(id, level int) string {
+		return fmt.Sprintf(`<w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, level, id)
+	}
+	word := zipOf(t, "word/document.xml", "<w:document><w:body>"+item(`<w:pStyle w:val="Titre1"/>`, "Head")+item(num(1, 0), "a")+item(num(1, 1), "b")+item(num(1, 1), "c")+
+		item(num(1, 0), "d")+item(num(2, 0), "e")+item(num(3, 0), "f")+item(`<w:pStyle w:val="L"/>`, "g")+item(num(0, 0), "plain")+
+		`<w:p><w:r><w:t>see </w:t></w:r><w:hyperlink r:id="r1"><w:r><w:t>the page</w:t></w:r></w:hyperlink></w:p></w:body></w:document>`,
+		"word/_rels/document.xml.rels", rels("r1", "https://example.org/x"),
+		"word/styles.xml", `<w:styles><w:style w:styleId="Titre1"><w:name w:val="heading 1"/></w:style><w:style w:styleId="L"><w:name w:val="List Number"/><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr></w:style></w:styles>`,
+		"word/numbering.xml", `<w:numbering><w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>`+
+			`<w:lvl w:ilvl="1"><w:start w:val="3"/><w:numFmt w:val="lowerLetter"/><w:lvlText w:val="%1.%2)"/></w:lvl></w:abstractNum><w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum>`+
+			`<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num><w:num w:numId="3"><w:abstractNumId w:val="7"/><w:lvlOverride><w:startOverride w:val="1"/></w:lvlOverride></w:num></w:numbering>`,
+		"word/header1.xml", "<w:hdr>"+item("", "Confidential")+"</w:hdr>", "word/header2.xml", "<w:hdr>"+item("", "Confidential")+"</w:hdr>", "word/footer1.xml", "<w:ftr>"+item("", "Page")+"</w:ftr>")
+	open := func(kind, body, styles string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument."+kind, "content.xml", `<office:document-content><office:automatic-styles><text:list-style style:name="N">`+
+			`<text:list-level-style-number text:level="1" style:num-format="1"/></text:list-style></office:automatic-styles><office:body>`+body+"</office:body></office:document-content>", "styles.xml", styles)
+	}
+	sheet := func(name, body string) string {
+		return `<table:table table:name="` + name + `"><table:table-row><table:table-cell><text:p>` + body + `</text:p></table:table-cell></table:table-row></table:table>`
+	}
+	book := zipOf(t, "xl/workbook.xml", `<workbook><sheets><sheet name="One" r:id="r1"/><sheet name="Two" r:id="r2"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels", rels("r1", "worksheets/s1.xml", "r2", "worksheets/s2.xml"),
+		"xl/styles.xml", `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="[h]:mm"/><numFmt numFmtId="165" formatCode=";;;"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="10"/><xf numFmtId="165"/></cellXfs></styleSheet>`,
+		"xl/worksheets/s1.xml", `<worksheet><sheetData><row r="1"><c r="A1" s="1"><v>1.25</v></c><c r="B1" s="2"><v>0.256</v></c><c r="C1" s="3"><v>77</v></c><c r="D1" t="b"><v>1</v></c></row></sheetData><hyperlinks><hyperlink ref="A1" r:id="r9"/><hyperlink ref="B1" location="Two!A1"/></hyperlinks></worksheet>`,
+		"xl/worksheets/_rels/s1.xml.rels", rels("r9", "https://example.org/y", "r8", "../comments1.xml"),
+		"xl/comments1.xml", `<comments><authors><author>Anna</author></authors><commentList><comment ref="B1" authorId="0"><text><r><t>check </t></r><r><t>this</t></r></text></comment></commentList></comments>`,
+		"xl/worksheets/s2.xml", `<worksheet><sheetData><row r="1"><c r="A1"><v>0.30000000000000004</v></c></row></sheetData></worksheet>`)
+	ods := open("spreadsheet", "<office:spreadsheet>"+sheet("One", "first")+sheet("Two", "second")+"</office:spreadsheet>", "<x/>")
+	talk := zipOf(t, "ppt/presentation.xml", `<p:presentation><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>`, "ppt/_rels/presentation.xml.rels", rels("r1", "slides/s.xml"),
+		"ppt/slides/s.xml", `<p:sld><a:p><a:r><a:rPr><a:hlinkClick r:id="r2"/></a:rPr><a:t>our site</a:t></a:r><a:r><a:t> and more</a:t></a:r></a:p></p:sld>`, "ppt/slides/_rels/s.xml.rels", rels("r2", "https://example.org/z"))
+	ole := make([]byte, 2048)
+	copy(ole, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+	ole[30], ole[48] = 9, 1
+	copy(ole[1024+128:], "E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")
+	for _, c := range []struct {
+		raw         []byte
+		pages, want string // with a leading "!" of a refusal
+	}{
+		{word, "", "# Head\n\n1. a\n  1.c) b\n  1.d) c\n2. d\n- e\n1. f\n2. g\n\nplain\n\nsee [the page](https://example.org/x)\n\n## Headers and footers\n\nPage\n\nConfidential\n"},
+		{open("text", `<office:text><text:list text:style-name="N"><text:list-item><text:p>a</text:p><text:p>b</text:p></text:list-item><text:list-item><text:p>c <text:a xlink:href="https://example.org/o">d</text:a></text:p></text:list-item></text:list></office:text>`,
+			"<office:document-styles><style:header><text:p>top</text:p></style:header></office:document-styles>"), "", "1. a\n  b\n2. c [d](https://example.org/o)\n\n## Headers and footers\n\ntop\n"},
+		{book, "", "## Sheet: One\n\n1 | 30:00 | 25.60% | 77 | TRUE\n\nLinks:\n- A1: https://example.org/y\n- B1: Two!A1\n\nComments:\n- B1 (Anna): check this\n\n## Sheet: Two\n\n1 | 0.3\n"},
+		{book, "two", "## Sheet: Two\n\n1 | 0.3\n"}, {book, " 2 ", "## Sheet: Two\n\n1 | 0.3\n"}, {book, "Three", "!no such sheet"}, {book, "3", `!"One", "Two"`},
+		{ods, "Two", "## Sheet: Two\n\n| second |\n| --- |\n"}, {ods, "None", `!"One", "Two"`},
+		{talk, "", "## Slide 1\n\n[our site](https://example.org/z) and more\n"},
+		{ole, "", "!needs a password"}, {ole[:600], "", ""}, {zipOf(t, "mimetype", "application/vnd.oasis.opendocument.text", "encrypted-package", "x"), "", "!needs a password"},
+	} {
+		m, err := readBytes(t, c.raw, Options{Pages: c.pages})
+		want, refused := strings.CutPrefix(c.want, "!")
+		var hinted Hinter
+		if errors.As(err, &hinted) != refused || refused && !strings.Contains(err.Error()+" "+hinted.Hint(), want) {
+			t.Errorf("%q: %v", c.want, err)
+		}
+		if m, ok := m.(*Text); ok && plainLines(m) != want {
+			t.Errorf("%q is shown as\n%s", want, plainLines(m))
+		}
+	}
+	if m := readAs[*Text](t, book, Options{}); !strings.Contains(m.Note, `"One", "Two"; pages:`) || !strings.Contains(m.Note, "Hidden in the document, but shown here: 2 characters") {
+		t.Errorf("the note: %s", m.Note)
+	}
+}
+
+// A long sheet is made as far as a page shows it; the pages together are all of it, and an end is the end.
+func TestSheetByPages(t *testing.T) {
+	var rows, all strings.Builder
+	for i := 1; i <= 8000; i++ {
+		fmt.Fprintf(&rows, `<row r="%d"><c r="A%d"><v>%d</v></c><c r="B%d" t="inlineStr"><is><t>row %d</t></is></c></row>`, i, i, i, i, i)
+		fmt.Fprintf(&all, "%d | %d | row %d\n", i, i, i)
+	}
+	raw := zipPacked(t, 1<<30, "xl/workbook.xml", `<workbook><sheets><sheet name="s" r:id="r1"/></sheets></workbook>`, "xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
+		"xl/worksheets/s.xml", "<worksheet><sheetData>"+rows.String()+"</sheetData></worksheet>")
+	want := "## Sheet: s\n\n" + all.String()
+	r := opened(t, testConfig())
+	read := func(o Options) *Text {
+		t.Helper()
+		c, err := r.Read(t.Context(), sourceOf(raw), o)
+		must(t, err)
+		return c.(*Text)
+	}
+	first := read(Options{Limit: 10})
+	if made := len(r.kept.texts[0].doc.Text()); first.TotalLines >= 0 || first.TotalLinesAtLeast <= 10 || first.NextOffset != 11 || !first.Truncated || made > len(want)/2 {
+		t.Errorf("ten lines: %+v, made %d of %d bytes", first, made, len(want))
+	}
+	var got strings.Builder
+	for o := (Options{MaxBytes: 50_000}); ; {
+		m := read(o)
+		got.WriteString(plainLines(m))
+		if o.Offset = m.NextOffset; o.Offset == 0 {
+			if m.TotalLines != 8002 {
+				t.Errorf("%d lines", m.TotalLines)
+			}
+			break
+		}
+	}
+	if got.String() != want {
+		t.Errorf("the pages together have %d bytes, not %d", got.Len(), len(want))
+	}
+	r.kept.texts = nil
+	if m := read(Options{Tail: true, Limit: 2}); m.TotalLines != 8002 || plainLines(m) != "7999 | 7999 | row 7999\n8000 | 8000 | row 8000\n" {
+		t.Errorf("the end: %+v", m)
+	}
+	if len(r.kept.texts) != 1 {
+		t.Errorf("%d texts are kept", len(r.kept.texts))
 	}
 }

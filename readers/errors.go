@@ -87,7 +87,7 @@ func (e *BadPages) Hint() string {
 	if e.Total > 0 {
 		return fmt.Sprintf(`The document has %s; ask for at most %d of them, like "1-%d".`, unreadable.Plural(e.Total, "page"), MaxPages, min(e.Total, MaxPages))
 	}
-	return fmt.Sprintf(`Write pages like "3", "1-5" or "1-3,7", at most %d in one call.`, MaxPages)
+	return fmt.Sprintf(`Write pages like "3", "1-5", "1-3,7", "last" or "-3" for the last three, at most %d in one call.`, MaxPages)
 }
 
 // sheetNames lists up to twenty sheets.

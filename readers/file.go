@@ -183,28 +183,36 @@ func (c contextReader) Read(p []byte) (int, error) {
 // Encodings lists the names that Options.Encoding takes, the common ones first. Usual aliases are taken too.
 func Encodings() []string {
 	return slices.DeleteFunc(text.Names(), func(name string) bool {
-		e, _ := text.ToRead(name, nil)
-		return e.Name != name // is read as another that holds it
+		d, _ := text.ToRead(name, nil)
+		return d.Name != name // is read as another that holds it
 	})
+}
+
+// CheckEncoding says that there is no encoding of this name; "" is none and good.
+func CheckEncoding(name string) error {
+	if name == "" {
+		return nil
+	}
+	_, _, err := encodingOf(name, nil)
+	return err
 }
 
 // encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
 // detection.
-func encodingOf(asked string, b []byte) (e *text.Encoding, mark int, err error) {
-	if e, mark = text.ToRead(asked, b); e == nil {
-		return nil, 0, &BadEncoding{Name: asked, Why: "there is no such encoding"}
+func encodingOf(asked string, b []byte) (d text.Detected, mark int, err error) {
+	if d, mark = text.ToRead(asked, b); d.Encoding == nil {
+		return d, 0, &BadEncoding{Name: asked, Why: "there is no such encoding"}
 	}
-	return e, mark, nil
+	return d, mark, nil
 }
 
 // decodeWhole turns a whole file into UTF-8. For UTF-8 the result is the file itself, bad bytes included.
-func decodeWhole(raw []byte, asked string) (name string, content []byte, err error) {
-	e, mark, err := encodingOf(asked, raw)
-	if err != nil {
-		return "", nil, err
+func decodeWhole(raw []byte, asked string) (d text.Detected, mark int, content []byte, err error) {
+	if d, mark, err = encodingOf(asked, raw); err != nil {
+		return d, mark, nil, err
 	}
-	content, err = decode(e, raw[mark:])
-	return encodingLabel(e, mark), content, err
+	content, err = decode(d.Encoding, raw[mark:])
+	return d, mark, content, err
 }
 
 // decode returns UTF-8. Bytes that the encoding does not know become U+FFFD.
@@ -216,11 +224,24 @@ func decode(e *text.Encoding, b []byte) ([]byte, error) {
 	return out, nil
 }
 
-func encodingLabel(e *text.Encoding, mark int) string {
-	if mark > 0 {
-		return e.Name + " with BOM"
+// Known is the encoding in which t was read by o, for a session to go on with: with a question mark behind it where nobody named it.
+func (t *Text) Known(o Options) string {
+	name, _, _ := strings.Cut(t.Encoding, " ")
+	if o.Encoding == "" {
+		name += text.GuessMark
 	}
-	return e.Name
+	return name
+}
+
+// readAs notes in which encoding t was read, and behind a byte order mark of how many bytes.
+func (t *Text) readAs(d text.Detected, mark int) {
+	t.Encoding, t.EncodingGuess, t.RunnerUp = d.Name, d.Guessed && d.Mapped(), ""
+	if mark > 0 {
+		t.Encoding += " with BOM"
+	}
+	if t.EncodingGuess && d.Next != nil {
+		t.RunnerUp = d.Next.Name
+	}
 }
 
 // isBinary decides by the first bytes that a file is not text in any encoding.

@@ -301,7 +301,7 @@ func TestLongDocument(t *testing.T) {
 	var b strings.Builder
 	const rows, reach = 120_000, 100_000 // 36 MB
 	for i := range rows {
-		fmt.Fprintf(&b, `<row r="%d"><c><v>%d.%x</v></c><c><v>%s</v></c></row>`, i+1, i+1, uint32(i)*2654435761, strings.Repeat("0", 280))
+		fmt.Fprintf(&b, `<row r="%d"><c><v>%d.%x</v></c><c t="str"><v>%s</v></c></row>`, i+1, i+1, uint32(i)*2654435761, strings.Repeat("0", 280))
 	}
 	raw := zipOf(t, "xl/workbook.xml", `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
 		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,

@@ -129,7 +129,7 @@ func FuzzDetectText(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfx"))
 	f.Add([]byte("caf\xe9"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, _ := text.Detect(b)
+		e := text.Detect(b)
 		name := e.Name
 		if text.ByMark(b) != nil {
 			return // the mark says it

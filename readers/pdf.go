@@ -2,8 +2,10 @@ package readers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +21,8 @@ const pdfWindow = 512 << 20
 
 // PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their
 // images where asked for or where there is no text. Behind a page's text stand its form fields, as
-// "[form] name: value", and the words of its annotations, as "[annotation] text"; its image shows both.
+// "[form] name: value", and the words of its annotations, as "[annotation] text", with those in the pictures of signatures and stamps;
+// its image shows both.
 type PDF struct {
 	ReadRecord `json:"-"`
 
@@ -54,7 +57,7 @@ func (*PDF) Kind() string     { return "pdf" }
 func (c *PDF) noted() *string { return &c.Note }
 
 // knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is
-// told apart by having no end of a PDF.
+// told apart by having no end of a PDF, a line "startxref".
 func knowsPDF(f *file, o *Options) bool {
 	if forced(f, o) {
 		return false
@@ -71,7 +74,7 @@ func knowsPDF(f *file, o *Options) bool {
 	}
 	tail := make([]byte, min(f.Size, 2048))
 	n, err := readAt(f.R, tail, f.Size-int64(len(tail)))
-	return err == nil && bytes.Contains(tail[:n], []byte("startxref")) && bytes.Contains(tail[:n], []byte("%%EOF"))
+	return err == nil && bytes.Contains(tail[:n], []byte("\nstartxref"))
 }
 
 func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
@@ -88,7 +91,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
-	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+min(max(f.Size, 0), pdf.Held))
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+2*min(max(f.Size, 0), pdf.Held)) // the file, and its copy with maps mended
 	if err != nil {
 		return nil, err
 	}
@@ -96,25 +99,23 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := r.pdfs.Ready(ctx); err != nil {
 		return nil, err
 	}
-	inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
-	defer cancel()
 	doc := pdf.Document{File: f.section()}
 	if f.Size >= 0 && f.Size <= pdf.Held {
-		if doc.Held, err = f.all(inTime, pdf.Held, "PDF", true); err != nil {
+		if doc.Held, err = f.all(ctx, pdf.Held, "PDF", true); err != nil {
 			return nil, err
 		}
 		if f.ended {
 			doc.Held = bytes.Clone(doc.Held) // the head goes back to its pool even if the sandbox is still busy
 		}
 	}
-	pages, err := r.pdfs.Read(inTime, doc, pdf.Job{
+	pages, err := r.pdfs.Read(ctx, doc, pdf.Job{
 		Pages: func(total int) ([]int, error) {
 			if o.all {
 				return span(1, total), nil
 			}
 			return parsePages(o.Pages, total)
 		},
-		TextOnly: o.all, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes,
+		TextOnly: o.all, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes, Time: r.config.Deadline,
 	})
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func (p *PDF) fill(pages *pdf.Pages, o *Options) {
 		}
 	}
 	p.Whole = p.all()
-	p.say(pages.Pages[:done], pages.Late && full)
+	p.say(pages.Pages[:done], pages.Late)
 }
 
 // say notes the parts of the shown pages that the text lacks. late: the time was over.
@@ -234,8 +235,11 @@ func (p *PDF) say(shown []pdf.Page, late bool) {
 	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == shown[len(shown)-1].Number-4 {
 		p.note("None of the last pages could be loaded; the document may have fewer pages than it says.")
 	}
-	if late {
+	switch {
+	case late && p.NextPages != "":
 		p.note("The time was over after these pages; go on with next_pages.")
+	case late:
+		p.note("The time was over before the last page was drawn.")
 	}
 }
 
@@ -252,7 +256,7 @@ func tokensOf(s string) int {
 	return (len(s)*3 + other + 11) / 12
 }
 
-// parsePages reads a list like "1-3,7" into page numbers in the order of the document, each once,
+// parsePages reads a list like "1-3,7", "last" or "-3" (the last three) into page numbers in the order of the document, each once,
 // however it was written: so no page behind the last of them has been shown. With a total it is
 // fitted to the document: a range may end beyond it, but must not begin there. An empty list means
 // the first pages.
@@ -270,10 +274,16 @@ func parsePages(list string, total int) ([]int, error) {
 	}
 	for _, part := range strings.Split(list, ",") {
 		from, to, isRange := strings.Cut(part, "-")
-		a, err := pageNumber(from)
+		a, err := pageNumber(from, total)
 		b := a
-		if err == nil && isRange {
-			b, err = pageNumber(to)
+		switch {
+		case isRange && strings.TrimSpace(from) == "":
+			b, err = pageNumber(to, total)
+			if err == nil && b > 0 {
+				a, b = max(total-b, 0)+1, max(total, 1)
+			}
+		case err == nil && isRange:
+			b, err = pageNumber(to, total)
 		}
 		switch {
 		case err != nil:
@@ -305,19 +315,31 @@ func parsePages(list string, total int) ([]int, error) {
 	return pages, nil
 }
 
-// lastPage is the highest number in a list that parsePages took; 0 in an empty one.
+// lastPage is the highest number in a list that parsePages took; 0 where it names none.
 func lastPage(list string) int {
 	last := 0
-	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '-' }) {
-		if n, err := pageNumber(s); err == nil {
-			last = max(last, n)
+	for _, part := range strings.Split(list, ",") {
+		from, to, _ := strings.Cut(part, "-")
+		if strings.TrimSpace(from) == "" {
+			continue // counted from the end
+		}
+		for _, s := range []string{from, to} {
+			if n, err := pageNumber(s, 0); err == nil && n != lastOne {
+				last = max(last, n)
+			}
 		}
 	}
 	return last
 }
 
-func pageNumber(s string) (int, error) {
+// lastOne stands for the last page where the number of pages is not known.
+const lastOne = math.MaxInt32
+
+func pageNumber(s string, total int) (int, error) {
 	s = strings.TrimSpace(s)
+	if strings.EqualFold(s, "last") {
+		return cmp.Or(total, lastOne), nil
+	}
 	if s == "" || strings.TrimLeft(s, "0123456789") != "" {
 		return 0, strconv.ErrSyntax
 	}

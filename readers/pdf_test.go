@@ -219,6 +219,15 @@ func TestPageLists(t *testing.T) {
 		{"1-2,99-130", 0, "[]"},
 		{"99-105", 100, "[99 100]"},
 		{"1-21", 100, "more than 20 pages"},
+		{"last", 100, "[100]"},
+		{" Last ", 0, "[]"},
+		{"-3", 100, "[98 99 100]"},
+		{"1,98-last", 100, "[1 98 99 100]"},
+		{"-9", 3, "[1 2 3]"},
+		{"-21", 100, "more than 20 pages"},
+		{"-0", 100, "pages count from 1"},
+		{"last-3", 100, "runs backwards"},
+		{"-", 100, "not a page"},
 		{"101", 100, "page 101 is beyond the end"},
 	} {
 		pages, err := parsePages(c.list, c.total)
@@ -391,6 +400,10 @@ func TestPDFOddText(t *testing.T) {
 	if p := readAs[*PDF](t, late, Options{}); !strings.Contains(p.Text, "Courier keeps") {
 		t.Errorf("a mark within the first KB: %q", p.Text)
 	}
+	junk := append([]byte("Some junk\n\n"), bytes.TrimSuffix(onePage("BT /F1 12 Tf 72 700 Td (behind junk) Tj ET"), []byte("%%EOF\n"))...)
+	if p := readAs[*PDF](t, junk, Options{}); !strings.Contains(p.Text, "behind junk") {
+		t.Errorf("a mark behind a line of text: %q", p.Text)
+	}
 	if c, err := readBytes(t, []byte("# Notes\nA file that begins with %PDF-1.4 is a PDF.\n"), Options{}); err != nil || c.Kind() != "text" {
 		t.Errorf("a text about PDFs: %v %v", c, err)
 	}
@@ -505,6 +518,41 @@ func TestPDFDeadlineKeepsPages(t *testing.T) {
 			t.Errorf("%v %+v", err, c)
 		}
 		return
+	}
+}
+
+// The text of a page is given even where the time is over before it is drawn, and the time is that of the processor.
+func TestPDFDeadlineKeepsText(t *testing.T) {
+	c := testConfig()
+	c.Deadline = 500 * time.Millisecond
+	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> /XObject << /I 6 0 R >> >> >>",
+		madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET\n"+strings.Repeat("q 500 0 0 500 0 0 cm /I Do Q\n", 1000)), madeFont,
+		madeStream("/Type /XObject /Subtype /Image /Width 5000 /Height 5000 /BitsPerComponent 8 /ColorSpace /DeviceGray /Filter /FlateDecode", deflated(make([]byte, 25_000_000))))
+	content, err := guarded(t, opened(t, c), raw, Options{Render: true}, time.Minute)
+	if p, ok := content.(*PDF); !ok || !strings.Contains(p.Text, "in time") || !slices.Equal(p.PagesFailed, []int{1}) || len(p.Shown) != 0 || !strings.Contains(p.Note, "before the last page was drawn") {
+		t.Errorf("%v %+v", err, content)
+	}
+}
+
+// A ToUnicode map whose sections count wrong is read to the end of each.
+func TestPDFMapsThatCountWrong(t *testing.T) {
+	of := func(cmap string) string {
+		return readAs[*PDF](t, madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+			"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+			madeStream("", "BT /F1 12 Tf 72 700 Td <0001000200030004> Tj ET"),
+			"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 R >>",
+			"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /DW 600 >>",
+			madeStream("/Filter /FlateDecode", deflated([]byte("/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n"+cmap+"endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend")))), Options{}).Text
+	}
+	for _, cmap := range []string{
+		"1 beginbfchar\n<0001> <0436>\nendbfchar\n1 beginbfrange\n<0002> <0004> [<0443> <043A> <0438>]\nendbfrange\n",
+		"9 beginbfchar\n<0001> <0436>\nendbfchar\n3 beginbfrange\n<0002> <0004> [<0443> <043A> <0438>]\nendbfrange\n",
+		"2 beginbfchar\n<0001> <0436>\n<0002> <0443>\n<0003> <043A>\nendbfchar\n12 beginbfchar\n<0004> <0438>\nendbfchar\n",
+	} {
+		if got := of(cmap); !strings.Contains(got, "жуки") {
+			t.Errorf("%q by %s", got, cmap)
+		}
 	}
 }
 
@@ -658,7 +706,7 @@ Country:
 [form] married: checked
 [form] remarks: first line
     second line
-[form] languages: German; Russian
+[form] languages: German; Russian (of: English; German; Russian)
 [form] internal, hidden: a secret remark
 [form] empty or not checked: smoker, middle name
 `
@@ -705,6 +753,20 @@ func TestPDFAnnotations(t *testing.T) {
 	hidden := readAs[*PDF](t, overlaid("", 0, 1, "<< /Type /Annot /F 2 /Subtype /Text /Contents (unseen) /Rect [72 200 372 240] >>"), Options{})
 	if len(hidden.Images) != 0 || !strings.Contains(hidden.Text, "[annotation, hidden] unseen") {
 		t.Errorf("%d images, %s", len(hidden.Images), hidden.Text)
+	}
+}
+
+// The words of signatures and stamps may be in their pictures alone.
+func TestPDFWordsInPictures(t *testing.T) {
+	raw := overlaid("BT /F1 12 Tf 72 720 Td (above it) Tj ET", 1, 2,
+		"<< /Type /Annot /Subtype /Widget /F 4 /FT /Sig /T (S1) /V 8 0 R /Rect [72 500 372 540] /AP << /N 9 0 R >> >>",
+		"<< /Type /Annot /Subtype /Stamp /F 4 /Rect [72 400 372 440] /AP << /N 10 0 R >> >>",
+		"<< /Type /Sig /Filter /Adobe.PPKLite /Contents <00> >>", appearance("Signed by Ada"), appearance("PAID"))
+	const want = "above it\n[form] S1: signed (the signature was not checked)\n[annotation] without text: 1\n[form] S1 shows: Signed by Ada\n[annotation] shows: PAID\n"
+	for _, draw := range []bool{false, true} {
+		if p := readAs[*PDF](t, raw, Options{Render: draw, ImageMaxEdge: 200}); !strings.HasSuffix(p.Text, want) || draw && ink(decodeImage(t, p.Images[0].Base64)) < 0.001 {
+			t.Errorf("drawn: %v\n%s", draw, p.Text)
+		}
 	}
 }
 

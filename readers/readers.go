@@ -71,7 +71,7 @@ type Config struct {
 	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
 	Worker []string
 	// Deadline bounds for one call, each for itself and below any deadline of the context, the wait for room in DecoderMemory, the
-	// sandbox, the worker, and the decoding of images. Zero: 20 s.
+	// sandbox, the worker, and the decoding of images. For a PDF it is time of the processor, and six times as much of the clock. Zero: 20 s.
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
@@ -87,6 +87,8 @@ type Source struct {
 	Name string
 	// Denied gives the error for a file in an archive, by its name, that may not be shown; nil: all may.
 	Denied func(member string) error
+	// Beside opens the file whose name has suffix behind this one's, such as the write-ahead log of a database; nil, nil where there is none. nil: nothing is.
+	Beside func(suffix string) (io.ReadCloser, error)
 }
 
 // Options choose the part of a file and its form. The zero value is the beginning of the file within the default limits.
@@ -105,6 +107,7 @@ type Options struct {
 	LineNumbers  string // "arrow" (also ""), "tab" or "compact"
 	Encoding     string // overrules what was detected; see [Encodings]
 	Render       bool   // pages of a PDF as images; HTML and email as a person sees them
+	ANSI         bool   // the codes of a terminal, and what it wrote over, are shown
 	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int
@@ -273,6 +276,7 @@ var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
 	{knowsZip, readZip},
+	{knowsEncrypted, refuseEncrypted},
 	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
 	{knowsMarkup, readMarkup},
@@ -299,12 +303,7 @@ func (o *Options) check() error {
 			return &BadRequest{Field: c.field, Why: fmt.Sprintf("%q is not one of its values", c.value), Do: "Correct it in the configuration."}
 		}
 	}
-	if o.Encoding != "" {
-		if _, _, err := encodingOf(o.Encoding, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return CheckEncoding(o.Encoding)
 }
 
 func (o *Options) fill() {

@@ -65,7 +65,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		return nil, err
 	}
 	certain := o.Encoding != "" || mark > 0 || asciiPrefix(f.head) < len(f.head)
-	s.enc = enc
+	s.enc = enc.Encoding
 	s.buf, s.mark = *f.scratch, int64(mark)
 	defer func() {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -73,7 +73,8 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		}
 	}()
 
-	t := &Text{Encoding: encodingLabel(enc, mark)}
+	t := &Text{}
+	t.readAs(enc, mark)
 	limit := o.lines()
 	first := max(o.Offset, 1)
 	if o.Tail || o.Offset < 0 {
@@ -287,8 +288,9 @@ collect:
 		}
 	}
 	if !certain && s.enc.Name == "utf-8" {
-		if e, _ := text.Detect(raw); e.Unit == 1 && e.Mapped() {
-			s.enc, t.Encoding = e, e.Name
+		if e := text.Detect(raw); e.Unit == 1 && e.Mapped() {
+			s.enc = e.Encoding
+			t.readAs(e, 0)
 		}
 	}
 	p := newPage(o, len(raw)+10*len(pieces))

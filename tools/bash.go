@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -28,6 +27,13 @@ type BashArgs struct {
 	Timeout     *int    `json:"timeout,omitempty" min:"1000" doc:"milliseconds (default 120000)"`
 	Background  *bool   `json:"run_in_background,omitempty" doc:"go on at once; BashOutput has what comes of it"`
 	Partial     *bool   `json:"partial,omitempty" doc:"make the changes that are allowed although others are not"`
+}
+
+func (a *BashArgs) check() error {
+	if strings.TrimSpace(a.Command) == "" {
+		return bad("send the command to run", "command is empty")
+	}
+	return nil
 }
 
 func (a *BashArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Command} }
@@ -66,6 +72,7 @@ type Bash struct {
 	Hints    []string `json:"hints,omitempty"`           // on errors that come of how it was run
 	Diff     string   `json:"diff,omitempty"`            // of [Running.Diff]: nothing was changed
 	Kept     string   `json:"kept,omitempty"`            // the run, where its changes were not made and may be yet
+	Left     string   `json:"-"`                         // where it asked for its changes by [engine.CommitVariable], or ""
 	Note     string   `json:"note,omitempty"`            // which names of arguments were taken for which
 	Warning  string   `json:"warning,omitempty"`
 }
@@ -242,7 +249,7 @@ var bashOutputTool = define[BashOutputArgs](toolRow{
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.shellEnds(ctx, c, sh, "completed", value(a.Partial))
+	b, err := s.finish(ctx, c, sh, ending{partial: value(a.Partial)}, nil)
 	if b != nil && a.Filter != nil {
 		only := regexp.MustCompile(*a.Filter) // it was checked
 		for _, out := range []*string{&b.Stdout, &b.Stderr} {
@@ -270,14 +277,8 @@ var killShellTool = define[KillShellArgs](toolRow{
 	if err != nil {
 		return nil, err
 	}
-	status := "completed"
-	if sh.Runs() {
-		status = "killed"
-		if err := sh.Kill(); err != nil {
-			return nil, err
-		}
-	}
-	return told(s.shellEnds(ctx, c, sh, status, value(a.Partial)))
+	e := ending{partial: value(a.Partial), killed: sh.Runs()}
+	return told(s.finish(ctx, c, sh, e, sh.Kill()))
 })
 
 // told is b as the answer of a tool.
@@ -307,42 +308,60 @@ func runBash(ctx context.Context, s *Suite, c *engine.Call, a *BashArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	if err := sh.Ended(ctx); err != nil {
-		return nil, cmp.Or(c.EndShell(sh), err)
-	}
-	return told(s.shellEnds(ctx, c, sh, "completed", value(a.Partial)))
+	return told(s.finish(ctx, c, sh, ending{partial: value(a.Partial)}, sh.Ended(ctx, nil)))
 }
 
-// shellEnds gives the output of a shell, and where it has ended makes its changes. A refusal to make them has the output, too.
-func (s *Suite) shellEnds(ctx context.Context, c *engine.Call, sh *engine.Shell, status string, partial bool) (*Bash, error) {
+// ending says what becomes of the changes of a program.
+type ending struct {
+	killed  bool // it was ended by the call
+	partial bool // the changes that are allowed are made although others are not
+	keep    bool // the run is kept if they are not made
+	resumed bool // the run was there before, and is kept if the program fails, too
+	diff    bool // none is made: the answer has the diff
+}
+
+// finish gives the output of a shell, and where it has ended makes its changes. A refusal to make them has the output, too. failed is the error with
+// which it ended.
+func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e ending, failed error) (*Bash, error) {
 	b := &Bash{Status: "running", ShellID: sh.ID, CwdReset: sh.Reset}
 	ended := !sh.Runs()
 	b.Stdout, b.Stderr, b.LeftOut = sh.Written()
 	if !ended {
 		return b, nil
 	}
-	b.Status = status
-	if err := s.ended(sh, b); err != nil {
-		return nil, errors.Join(withOutput(err, b), c.EndShell(sh))
+	if b.Status, b.Left = "completed", sh.Left; e.killed {
+		b.Status = "killed"
 	}
-	ran, err := sh.Apply(ctx, c, partial, false)
-	if gone := c.EndShell(sh); err == nil && gone != nil {
+	if sh.Ran() {
+		b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
+	}
+	if sh.Status.Err != "" {
+		b.warn(sh.Status.Err)
+	}
+	if sh.Torn {
+		b.warn("the machine was started anew since this run: files in it may be empty or cut, so look at them")
+	}
+	err, keep := cmp.Or(failed, sh.Limited()), e.resumed
+	if err == nil {
+		var ran *engine.Ran
+		if ran, err = sh.Apply(ctx, c, e.partial, e.diff); err == nil {
+			b.Changes = changesOf(ran)
+		}
+		keep = e.keep && (err != nil || e.diff && b.Changes != nil)
+		if e.diff && keep && err == nil {
+			b.Diff = diffOf(ran)
+		}
+	}
+	if keep {
+		b.Kept = sh.Run.ID()
+		err = errors.Join(err, sh.Run.Close())
+	} else if gone := c.EndShell(sh); gone != nil {
 		b.warn("the run could not be removed: " + gone.Error())
 	}
 	if err != nil {
 		return nil, withOutput(err, b)
 	}
-	b.Changes = changesOf(ran)
 	return b, nil
-}
-
-// ended says in b how a program has ended. The error is that of a limit.
-func (s *Suite) ended(sh *engine.Shell, b *Bash) error {
-	b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
-	if err := sh.Status.Err; err != nil {
-		b.warn(err.Error())
-	}
-	return sh.Limited()
 }
 
 // withOutput is the refusal of the changes of a program, with what it has written.
@@ -369,60 +388,38 @@ type outputError struct {
 func (e *outputError) Error() string { return fmt.Sprint("the program has ended: ", e.err) }
 func (e *outputError) Unwrap() error { return e.err }
 
-// signs are the errors by which programs show that they meet the limits of a run.
+// signs are the errors by which programs show that they meet the limits of a run, with what to do. The last is for those without a network.
 var signs = []struct {
 	sign func() *regexp.Regexp
-	hint func(s *Suite) string
+	hint string
 }{
-	{lazy.Regexp(`(?i)cross-device|EXDEV`), func(*Suite) string {
-		return "a directory that was there before can't be renamed by rename(2) here: mv does it"
-	}},
-	{lazy.Regexp(`(?i)read-only file system|EROFS`), func(*Suite) string {
-		return "outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"
-	}},
-	{lazy.Regexp(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), func(*Suite) string {
-		return "a file of another user or group can't be changed here"
-	}},
+	{lazy.Regexp(`(?i)cross-device|EXDEV`), "a directory that was there before can't be renamed by rename(2) here: mv does it"},
+	{lazy.Regexp(`(?i)read-only file system|EROFS`),
+		"outside of the workspace and /tmp nothing can be written; the operator can open a directory by write in [tools.run]"},
+	{lazy.Regexp(regexp.QuoteMeta(syscall.EOVERFLOW.Error()) + `|EOVERFLOW`), "a file of another user or group can't be changed here"},
 	{lazy.Regexp(`(?i)could not resolve host|temporary failure in name resolution|network is unreachable|EAI_AGAIN|ENETUNREACH|no such host|name or service not known`),
-		func(s *Suite) string {
-			if s.engine.ShellNetwork() {
-				return ""
-			}
-			return "programs have no network; the operator can change that by network = true in [tools.run]"
-		}},
+		"programs have no network; the operator can change that by network = true in [tools.run]"},
 }
 
 // shellHints are for a program that wrote out.
 func (s *Suite) shellHints(out string) (hints []string) {
-	for _, one := range signs {
-		if one.sign().MatchString(out) {
-			if h := one.hint(s); h != "" {
-				hints = append(hints, h)
-			}
+	for i, one := range signs {
+		if one.sign().MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
+			hints = append(hints, one.hint)
 		}
 	}
 	return hints
 }
 
+// Command is a program for [Suite.Run]: its Args, Dir, Stdin, Stdout, Stderr, and what it may do besides.
+type Command = engine.ShellArgs
+
 // Running is what a person has run by [Suite.Run].
 type Running struct {
-	Args           []string // none with Resume: the changes are asked about once more
-	Dir            string   // absolute, in the workspace; else that is where it begins
-	Env            []string // besides Options.Environ
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer // nil: the answer has it
-	Terminal       bool      // it has a terminal of its own
-	Signals        <-chan os.Signal
-
-	Network bool     // it has the network, whatever the configuration says
-	Write   []string // directories that it may write, besides those of the configuration
-	Resume  string   // the run to go on with
-	Diff    bool     // change nothing and keep the run: the answer has the diff
-	Partial bool     // make the changes that are allowed, although others are not
-
-	// Mark on Stdout asks for the changes until then to be made; Committed is told what came of it.
-	Mark      string
-	Committed func(Payload, error)
+	Command
+	Signals <-chan os.Signal
+	Diff    bool // change nothing and keep the run: the answer has the diff
+	Partial bool // make the changes that are allowed, although others are not
 }
 
 // Run runs a program for a person, and makes what it has changed in the workspace one change. A run whose changes were not made is kept:
@@ -434,7 +431,11 @@ func (s *Suite) Run(ctx context.Context, as Call, p Running) (Payload, error) {
 	out, err := engine.Do(ctx, s.engine, c, engine.Operation[struct{}, answer]{
 		Changes: !p.Diff, Own: true, Time: longestProgram,
 		Run: func(ctx context.Context, _ struct{}) (answer, error) {
-			b, err := s.program(ctx, c, p)
+			sh, err := c.Shell(ctx, p.Command)
+			if err != nil {
+				return answer{}, err
+			}
+			b, err := s.finish(ctx, c, sh, ending{partial: p.Partial, keep: true, resumed: p.Resume != "", diff: p.Diff}, sh.Ended(ctx, p.Signals))
 			return answer{Payload: b}, err
 		},
 		Refuse: func(_ context.Context, c *engine.Call, _ struct{}, no *engine.Refusal) (answer, string) {
@@ -447,55 +448,3 @@ func (s *Suite) Run(ctx context.Context, as Call, p Running) (Payload, error) {
 
 // longestProgram is how long a person may have a program run.
 const longestProgram = 30 * 24 * time.Hour
-
-func (s *Suite) program(ctx context.Context, c *engine.Call, p Running) (*Bash, error) {
-	sh, err := c.Shell(ctx, engine.ShellArgs{Args: p.Args, Dir: p.Dir, Env: p.Env, Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Terminal: p.Terminal,
-		Network: p.Network, Write: p.Write, Resume: p.Resume, Mark: p.Mark, Marked: func(sh *engine.Shell) {
-			p.Committed(s.made(ctx, c, sh, &Bash{Status: "running"}, p))
-		}})
-	if err != nil {
-		return nil, err
-	}
-	b := &Bash{Status: "completed", CwdReset: sh.Reset}
-	if len(p.Args) > 0 {
-		err := sh.Pass(ctx, p.Signals)
-		b.Stdout, b.Stderr, b.LeftOut = sh.Written()
-		if err == nil {
-			err = s.ended(sh, b)
-		}
-		if err != nil && p.Resume != "" {
-			return nil, errors.Join(withOutput(err, b), sh.Run.Close())
-		}
-		if err != nil {
-			return nil, errors.Join(withOutput(err, b), c.EndShell(sh))
-		}
-	}
-	b, err = s.made(ctx, c, sh, b, p)
-	if err != nil || b.Kept != "" {
-		return b, errors.Join(err, sh.Run.Close())
-	}
-	if err := c.EndShell(sh); err != nil {
-		b.warn("the run could not be removed: " + err.Error())
-	}
-	return b, nil
-}
-
-// tornRun warns of a run that was not on the disk when the machine ended.
-const tornRun = "the machine ended before the files of this run were on the disk: some may be empty or cut, so look at them"
-
-// made makes the changes of a run, or shows them. A refusal has the id of the run, which is kept.
-func (s *Suite) made(ctx context.Context, c *engine.Call, sh *engine.Shell, b *Bash, p Running) (*Bash, error) {
-	if sh.Torn {
-		b.warn(tornRun)
-	}
-	ran, err := sh.Apply(ctx, c, p.Partial, p.Diff)
-	if err != nil {
-		b.Kept = sh.Run.ID()
-		return nil, withOutput(err, b)
-	}
-	b.Changes = changesOf(ran)
-	if p.Diff && b.Changes != nil {
-		b.Diff, b.Kept = diffOf(ran), sh.Run.ID()
-	}
-	return b, nil
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,8 +22,8 @@ import (
 // exitNotKept is the exit status where the program was not started, or its changes were not made; env(1) has it so.
 const exitNotKept = 125
 
-// markVariable has the mark by which a program asks for its changes to be made while it runs; without the NUL before it.
-const markVariable = "MOLTIS_RUN"
+// windowChange is SIGWINCH, for which Windows has no name.
+const windowChange = syscall.Signal(28)
 
 func runCommand() *command {
 	return &command{
@@ -39,7 +38,8 @@ If a path is refused, or the answer is no, nothing is changed, and the run is ke
 again, or with a COMMAND goes on in it first; --drop ID removes it; status lists them.
 
 Where input and output are a terminal, the program has one of its own, with job control. In a shell
-there, "moltis-fs run commit" asks about what was changed until then, and the shell goes on.
+there, "moltis-fs run commit" asks about what was changed until then, and a new shell begins where the
+old one was.
 
 Exit status: that of the program; 128 and the signal that ended it; 126 or 127, it can't be run, or is
 not there; 125, it was not started, or its changes were not made.`,
@@ -58,7 +58,7 @@ not there; 125, it was not started, or its changes were not made.`,
 		},
 		below: []*command{{
 			name: "commit", short: "from inside of a run: ask about what was changed until now", run: commitRun,
-			long:     "For a shell that moltis-fs run has started on a terminal. The question and its outcome are shown there.",
+			long:     "For a shell that moltis-fs run has started on a terminal. It ends, the question is asked, and a new shell begins\nin the same directory. Its variables are gone, so it is refused while other programs run in it.",
 			examples: []string{"moltis-fs run commit"},
 		}},
 	}
@@ -68,12 +68,12 @@ func runProgram(ctx context.Context, in *invocation) error {
 	if id := in.option("drop"); id != "" {
 		return in.dropRun(id)
 	}
-	if len(in.args) == 0 && !in.given("resume") {
+	if len(in.args) == 0 && !in.given("resume") || len(in.args) > 0 && in.args[0] == "" {
 		return misuse(seeHelp(in.command), "run needs -- COMMAND [ARGUMENT…], or --resume ID")
 	}
 	// the program gets what the terminal sends; we go on to ask about what it has changed
 	came := make(chan os.Signal, 8)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, windowChange)
 	defer signal.Stop(came)
 	s, err := in.forCalls(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ func runProgram(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return closing(s, fmt.Errorf("finding the working directory: %w", err))
 	}
-	p := tools.Running{Args: in.args, Dir: wd, Resume: in.option("resume"), Diff: in.given("diff"), Partial: in.given("partial"),
-		Network: in.given("network"), Signals: came, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p := tools.Running{Diff: in.given("diff"), Partial: in.given("partial"), Signals: came}
+	p.Command = tools.Command{Args: in.args, Dir: wd, Resume: in.option("resume"), Network: in.given("network"), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	for _, dir := range in.all("write") {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
@@ -98,19 +98,24 @@ func runProgram(ctx context.Context, in *invocation) error {
 	case in.given("diff"):
 		p.Stdout = os.Stderr
 	case isTerminal(os.Stdin) && isTerminal(os.Stdout):
-		p.Terminal, p.Mark = true, engine.NewMark()
-		p.Env = []string{markVariable + "=" + p.Mark[1:]}
-		p.Committed = func(a tools.Payload, err error) {
-			if err == nil {
-				err = in.tellRun(a)
-			}
-			if err != nil {
-				report(in.err, err)
-			}
-		}
+		p.Terminal = true
 	}
 	as := dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Client: program + " run", ByUser: true}
 	a, err := tools.Over(s.e).Run(ctx, as, p)
+	for err == nil && p.Terminal && ctx.Err() == nil {
+		b, _ := a.(*tools.Bash)
+		if r, no := a.(*tools.Refusal); no {
+			b, _ = r.Fields.(*tools.Bash)
+		}
+		if b == nil || b.Left == "" {
+			break
+		}
+		if told := in.tellRun(a); told != nil {
+			report(in.err, told)
+		}
+		p.Dir, p.Resume = b.Left, b.Kept
+		a, err = tools.Over(s.e).Run(ctx, as, p)
+	}
 	if err == nil && in.given("json") {
 		err = in.runJSON(a)
 	} else if err == nil {
@@ -183,24 +188,31 @@ func (in *invocation) dropRun(id string) error {
 		err = r.Drop()
 	}
 	if e, ok := errors.AsType[*runs.Error](err); ok {
-		return &exitError{status: exitRefused, what: e.Error(), hint: e.Do}
+		return &exitError{status: exitNotKept, what: e.Error(), hint: e.Do}
 	}
 	return err
 }
 
-// commitRun asks the run that it is in to make its changes: by the mark, on the terminal.
+// commitRun has the run that it is in end and begin anew: it writes where it is, and ends the shell.
 func commitRun(context.Context, *invocation) error {
-	mark := os.Getenv(markVariable)
-	if mark == "" {
-		return &exitError{status: exitRefused, what: "this is not inside of " + program + " run with a terminal",
-			hint: "use it in the shell of " + program + " run -- bash"}
+	left := os.Getenv(engine.CommitVariable)
+	if left == "" {
+		return &exitError{status: exitRefused, what: "this is not in a shell that " + program + " run has started on a terminal",
+			hint: "use it in " + program + " run -- bash"}
 	}
-	tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	processes, err := filepath.Glob("/proc/[1-9]*")
+	if err == nil && len(processes) > 3 { // process 1, the shell, and this
+		return &exitError{status: exitRefused, what: "other programs run in this shell, and would end with it", hint: "end them first; jobs lists them"}
+	}
+	wd, err := os.Getwd()
+	if err == nil {
+		err = os.WriteFile(left, []byte(wd), 0o600)
+	}
 	if err != nil {
-		return &exitError{status: exitRefused, what: "there is no terminal to ask on: " + err.Error()}
+		return err
 	}
-	_, err = io.WriteString(tty, "\x00"+mark)
-	return errors.Join(err, tty.Close())
+	shell, err := os.FindProcess(os.Getppid())
+	return errors.Join(err, shell.Signal(syscall.SIGHUP))
 }
 
 // whyNoRun says why programs can't be run over root, and what to change; "" where they can. It tries, and leaves nothing behind.

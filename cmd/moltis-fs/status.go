@@ -71,7 +71,7 @@ type keptRun struct {
 	Root    string    `json:"root"`
 	Command string    `json:"command"`
 	Began   time.Time `json:"began"`
-	Torn    bool      `json:"torn,omitempty"` // the machine ended before its files were on the disk
+	Torn    bool      `json:"torn,omitempty"` // the machine was started anew since
 }
 
 func showStatus(ctx context.Context, in *invocation) error {
@@ -170,7 +170,7 @@ func (st *status) text(file string) string {
 	for _, r := range st.Runs {
 		torn := ""
 		if r.Torn {
-			torn = " (the machine ended before its files were on the disk: some may be empty or cut)"
+			torn = " (the machine was started anew since: some files may be empty or cut)"
 		}
 		row("kept", "%s, %s: %s run --resume %s, or --drop %s%s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID, torn)
 	}

@@ -53,8 +53,10 @@ func fold(name string) string {
 	if len(bare) < 2 {
 		return bare
 	}
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(bare))
+	return strings.ToLower(separators.Replace(bare))
 }
+
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 // unwrap gives the object of the arguments, which raw may be the text of, or hold under one key.
 func (c *call) unwrap(raw json.RawMessage) json.RawMessage {
@@ -153,7 +155,7 @@ func (c *call) ours(m member) bool {
 // turned takes m by the rows of its name.
 func (c *call) turned(m member) bool {
 	hint, own := "", c.field(m.key) != nil
-	for i, row := range c.spec.rows[fold(m.key)] {
+	for _, row := range c.spec.rows()[fold(m.key)] {
 		ours, value, is := strings.Cut(row.Ours, "=")
 		switch yes, ok := asBool(m.value); {
 		case own && row.Turn == nil:
@@ -173,7 +175,7 @@ func (c *call) turned(m member) bool {
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
 			return true
-		case row.Turn(c, &c.spec.rows[fold(m.key)][i], m):
+		case row.Turn(c, &row, m):
 			return true
 		}
 	}

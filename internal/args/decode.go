@@ -52,7 +52,7 @@ func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 // refusal holds the arguments that were most likely meant.
 func (s *Spec) Take(raw json.RawMessage) (in any, note string, err error) {
 	into := reflect.New(s.typ)
-	c := &call{spec: s, fields: s.fields, given: map[string]member{}, outcome: &outcome{}}
+	c := &call{spec: s, fields: s.fields(), given: map[string]member{}, outcome: &outcome{}}
 	if err := c.whole(bytes.TrimSpace(raw), into.Elem()); err != nil {
 		return into.Interface(), "", err
 	}

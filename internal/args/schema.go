@@ -21,6 +21,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The tags of an argument struct, read by the schema and by the decoder:
@@ -39,23 +40,35 @@ import (
 // A Spec is the arguments of one operation.
 type Spec struct {
 	typ    reflect.Type
-	fields []field
+	fields func() []field
 	names  *Names
-	rows   map[string][]Alias // by their names
+	rows   func() map[string][]Alias // by their names
+	schema func() json.RawMessage
 }
 
-// Of makes the Spec of the struct type A from its tags. It panics on a malformed tag. Without names
+// Of makes the Spec of the struct type A from its tags, which are read at the first use: a malformed one panics there. Without names
 // it takes no others than its own, in their very form.
 func Of[A any](names *Names) *Spec {
 	typ := reflect.TypeFor[A]()
-	s := &Spec{typ: typ, fields: fieldsOf(typ), names: names, rows: map[string][]Alias{}}
-	if names != nil {
-		for _, row := range names.Aliases {
-			for _, theirs := range strings.Fields(row.Theirs) {
-				s.rows[theirs] = append(s.rows[theirs], row)
+	s := &Spec{typ: typ, names: names, fields: sync.OnceValue(func() []field { return fieldsOf(typ) }),
+		rows: sync.OnceValue(func() map[string][]Alias {
+			rows := map[string][]Alias{}
+			if names != nil {
+				for _, row := range names.Aliases {
+					for _, theirs := range strings.Fields(row.Theirs) {
+						rows[theirs] = append(rows[theirs], row)
+					}
+				}
 			}
+			return rows
+		})}
+	s.schema = sync.OnceValue(func() json.RawMessage {
+		out, err := Encode(objectOf(s.fields()))
+		if err != nil {
+			panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
 		}
-	}
+		return out
+	})
 	return s
 }
 
@@ -63,13 +76,7 @@ func Of[A any](names *Names) *Spec {
 func (s *Spec) lenient() bool { return s.names != nil }
 
 // Schema is the JSON Schema (2020-12), a closed object. MCP assumes 2020-12 without "$schema".
-func (s *Spec) Schema() json.RawMessage {
-	out, err := Encode(objectOf(s.fields))
-	if err != nil {
-		panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
-	}
-	return out
-}
+func (s *Spec) Schema() json.RawMessage { return s.schema() }
 
 // field is one argument as its tags declare it.
 type field struct {

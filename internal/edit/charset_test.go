@@ -230,6 +230,6 @@ func TestASCIIWhateverTheGuess(t *testing.T) {
 // Detect names the encoding of a file's bytes, as Apply would assume it, and the length of its byte
 // order mark. guessed: by statistics.
 func Detect(content []byte) (name string, bom int, guessed bool) {
-	e, bom, guessed := encodingOf("", content)
-	return e.Name, bom, guessed
+	is, bom := encodingOf("", content)
+	return is.Name, bom, is.Guessed
 }

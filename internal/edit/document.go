@@ -19,7 +19,8 @@ type document struct {
 	text []byte
 	more int // edits still to come
 
-	guessed bool // the charset rests on statistics
+	guessed bool           // the charset rests on statistics
+	rival   *text.Encoding // the charset that the file may be in as well, or is; nil for none
 
 	raw   []byte // the file with its mark, mapped charsets only
 	marks []text.Place
@@ -33,7 +34,7 @@ type replacement struct {
 
 // openToChange is open for writing: it refuses a file whose bytes mean nothing by themselves.
 func openToChange(content []byte, encoding string) (*document, error) {
-	if encoding == "" {
+	if encoding == "" || strings.HasSuffix(encoding, text.GuessMark) {
 		if name := text.Stateful(content); name != "" {
 			return nil, &EncodingError{Name: name, Is: true}
 		}
@@ -42,15 +43,21 @@ func openToChange(content []byte, encoding string) (*document, error) {
 }
 
 func open(content []byte, encoding string) (*document, error) {
-	enc, bom, guessed := encodingOf(encoding, content)
+	is, bom := encodingOf(encoding, content)
+	enc := is.Encoding
 	if enc == nil {
 		return nil, &EncodingError{Name: encoding}
 	}
 	if len(content) == 0 && text.AsksForMark(encoding) {
 		content, bom = []byte(enc.Mark), len(enc.Mark)
 	}
-	d := &document{enc: enc, bom: content[:bom:bom], text: content[bom:], guessed: guessed}
+	d := &document{enc: enc, bom: content[:bom:bom], text: content[bom:], guessed: is.Guessed}
 	if enc.Mapped() {
+		if is.Close {
+			d.rival = is.Next
+		} else if enc.Unit == 1 && text.SurelyUTF8(content) {
+			d.rival = text.UTF8
+		}
 		d.load(content)
 	}
 	return d, nil
@@ -70,13 +77,23 @@ func (d *document) refuted() bool {
 	return d.guessed && d.enc.Mapped() && bytes.Contains(d.text, []byte(text.Opaque))
 }
 
-// encode writes new text in the charset, and only ASCII where that is refuted: in another charset its
-// bytes would be other characters. bad is as Encoding.Encode has it.
+// encode writes new text in the charset. Where that is refuted, it writes only ASCII, and where there is a rival only characters that are the
+// same bytes in both: the others would be other characters if the file is in another charset. bad is as Encoding.Encode has it.
 func (d *document) encode(s string) (raw []byte, bad int) {
-	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }); at >= 0 && d.refuted() {
+	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf && (d.refuted() || d.differs(r)) }); at >= 0 {
 		return nil, at
 	}
 	return d.enc.Encode(s)
+}
+
+// differs says that the rival has r in other bytes, or not at all, and the charset has it.
+func (d *document) differs(r rune) bool {
+	if d.rival == nil {
+		return false
+	}
+	ours, bad := d.enc.Encode(string(r))
+	theirs, _ := d.rival.Encode(string(r))
+	return bad < 0 && !bytes.Equal(ours, theirs)
 }
 
 // bytes gives the file.
@@ -184,18 +201,18 @@ func (d *document) whole(start, end int) (int, int) {
 
 // encodingOf is text.Of for changes in place. A stateful encoding, which gives ASCII bytes another meaning, is taken for UTF-8 if it was
 // detected; openToChange refuses such a file.
-func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guessed bool) {
-	e, bom, guessed = text.Of(asked, content)
-	if e != nil && e.Stateful() {
-		if asked != "" {
-			return nil, 0, false
+func encodingOf(asked string, content []byte) (is text.Detected, bom int) {
+	is, bom = text.Of(asked, content)
+	if is.Encoding != nil && is.Stateful() {
+		if asked != "" && !strings.HasSuffix(asked, text.GuessMark) {
+			return text.Detected{}, 0
 		}
-		e = text.UTF8
+		is.Encoding = text.UTF8
 	}
-	if guessed && e.Name == "gb18030" && !fourBytes(content) {
-		e = text.Lookup("gbk") // a reader of GBK stops at a character of four bytes
+	if is.Guessed && is.Name == "gb18030" && !fourBytes(content) {
+		is.Encoding = text.Lookup("gbk") // a reader of GBK stops at a character of four bytes
 	}
-	return e, bom, guessed
+	return is, bom
 }
 
 // fourBytes says that a text in GB 18030 has a character of four bytes.
@@ -238,7 +255,7 @@ func KeepEnds(content string, like []byte) (text string, kept bool) {
 // Errors are *UnencodableError (Index 0) and *EncodingError.
 func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {
 	d, err := openToChange(like, encoding)
-	if err == nil && encoding != "" && len(d.bom) == 0 {
+	if err == nil && encoding != "" && len(d.bom) == 0 && !strings.HasSuffix(encoding, text.GuessMark) {
 		d, err = open(nil, encoding) // a mark is made only if the name asks for one
 	}
 	if err != nil {
@@ -332,6 +349,10 @@ func (d *document) unencodable(index int, sent, with string, bad int) error {
 	}
 	head := lf(sent[:at])
 	last := head[strings.LastIndexByte(head, '\n')+1:]
-	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
+	rival := ""
+	if !d.refuted() && d.differs(r) {
+		rival = d.rival.Name
+	}
+	return &UnencodableError{Index: index, Char: r, Rival: rival, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
 		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}
 }

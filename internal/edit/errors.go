@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/internal/text"
 )
 
 // Causes of a NoMatchError: why old_string is not in the text although something close to it is.
@@ -74,14 +76,20 @@ type UnencodableError struct {
 	Char         rune // U+FFFD where the new string is not valid UTF-8
 	Line, Column int  // in the new string, 1-based, columns in characters
 	Encoding     string
-	Guessed      bool // the charset was guessed from the bytes: Options.Encoding may set it right
-	Refuted      bool // the guess leaves bytes without meaning, so nothing beyond ASCII is written by it
+	Guessed      bool   // the charset was guessed from the bytes: Options.Encoding may set it right
+	Refuted      bool   // the guess leaves bytes without meaning, so nothing beyond ASCII is written by it
+	Rival        string // the charset that the file may be in as well, where the character is in other bytes; "" for none
 }
 
 // Why says what keeps the character from being written.
 func (e *UnencodableError) Why() string {
-	if e.Refuted {
+	switch {
+	case e.Refuted:
 		return "can't be written for certain: the encoding " + e.Encoding + " is a guess, and the file has bytes that are none of it"
+	case e.Rival == text.UTF8.Name:
+		return "can't be written in " + e.Encoding + ": the file is UTF-8"
+	case e.Rival != "":
+		return "can't be written for certain: the encoding " + e.Encoding + " is a guess, " + e.Rival + " is about as likely and has other bytes for it"
 	}
 	return "does not exist in " + e.Encoding
 }

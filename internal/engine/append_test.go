@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -284,5 +285,30 @@ func TestAppendsAndEditsAreTakenBack(t *testing.T) {
 			must(t, errOf(c.Restore(ctx, rewindTo("t"), engine.RestoreOptions{})))
 			x.has("large", old)
 		})
+	}
+}
+
+// A restore of many files keeps no patch of each, which would take more memory than their contents. It has them when they are asked for.
+func TestManyKeepNoPatches(t *testing.T) {
+	t.Parallel()
+	x := grow(t, func(*config.FS) {})
+	for turn, n := range map[string]int{"few": 1, "many": 101} {
+		c := x.turn("s", turn)
+		for i := range n {
+			must(t, lastOf(c.Write(ctx, engine.WriteArgs{Path: fmt.Sprintf("%s/%s%d", x.ws, turn, i), Text: "one\n"})))
+		}
+		done, err := x.call("s").Restore(ctx, checkpoint.Restore{Turn: turn}, engine.RestoreOptions{})
+		must(t, err)
+		for _, target := range done.Targets {
+			if kept := target.After.Hunks != nil; kept && n > 1 {
+				t.Fatalf("%s keeps its patch", target.True)
+			}
+			if hunks := engine.Hunks(target); len(hunks) != 1 {
+				t.Fatalf("the patch of %s is %v", target.True, hunks)
+			}
+		}
+		if len(done.Targets) != n {
+			t.Fatalf("%d files are back, not %d", len(done.Targets), n)
+		}
 	}
 }

@@ -1446,10 +1446,20 @@ func said(err error) error {
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
 func (c *Call) rememberChange(ts targets, moves []*Move) {
-	if c.ledger == nil {
-		return
-	}
 	var errs []error
+	for _, t := range ts {
+		if t.Published == nil || t.After.Kind != guardfs.KindFile {
+			continue
+		}
+		name, hash := t.After.encoding, t.After.Hash
+		if name == "" {
+			name, hash = t.Known.encoding, "" // as long as the content does not say otherwise
+		}
+		errs = append(errs, c.rememberEncoding(guardfs.Object{True: t.Published.True, Info: t.Published.Info}, hash, name))
+	}
+	if c.ledger == nil {
+		ts, moves = nil, nil
+	}
 	came := func(t *Target) bool {
 		return slices.ContainsFunc(moves, func(mv *Move) bool { return mv.To != "" && (t.True == mv.To || below(t.True, mv.To)) })
 	}

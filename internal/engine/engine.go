@@ -98,6 +98,7 @@ type Engine struct {
 	lockWait    time.Duration
 	expired     atomic.Int64     // the time of the last look for what has expired in the trash, in nanoseconds
 	ledger      *session.ReadLog // nil when reads are not tracked
+	encodingLog encodingLog
 	excluded    func(path string) bool
 	log         *audit.Log
 	checkpoints *checkpointStore
@@ -187,6 +188,9 @@ func (e *Engine) Close() error {
 	errs := []error{e.shells.end(func(session.Key) bool { return true })}
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
+	}
+	if e.encodingLog.log != nil {
+		errs = append(errs, e.encodingLog.log.Close())
 	}
 	if e.log != nil {
 		errs = append(errs, e.event("stop"), e.log.Close())
@@ -320,8 +324,9 @@ type ReadRecord struct {
 	Ranges []session.Range
 	Whole  bool
 	// See session.Seen.
-	Lossy   bool
-	Sources []session.Range
+	Lossy    bool
+	Sources  []session.Range
+	Encoding string // in which text was shown, as session.Seen has it; "": nothing is said of that
 }
 
 func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
@@ -335,6 +340,53 @@ func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
 	})
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)
+	}
+	return nil
+}
+
+// encodingLog remembers in which encodings sessions have read and written files: few are not in UTF-8. Its log is opened when it is first asked for.
+type encodingLog struct {
+	mu  sync.Mutex
+	log *session.ReadLog
+}
+
+// encodingsOf is the log of encodings, and nil where the session has none in it.
+func (c *Call) encodingsOf(begin bool) (*session.ReadLog, error) {
+	l := &c.encodingLog
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var err error
+	if l.log == nil {
+		if l.log, err = session.Open(filepath.Join(c.dataDir, "ledger", "encodings")); err != nil {
+			return nil, err
+		}
+	}
+	if !begin && !l.log.Began(c.key()) {
+		return nil, nil
+	}
+	return l.log, nil
+}
+
+// rememberEncoding has the session know in which encoding it has read or written a file, as session.Seen has it; of UTF-8 that nobody
+// named nothing is kept, and "" changes nothing.
+func (c *Call) rememberEncoding(o guardfs.Object, hash, name string) error {
+	plain := name == encodings.UTF8.Name+encodings.GuessMark
+	if name == "" {
+		return nil
+	}
+	log, err := c.encodingsOf(!plain)
+	switch {
+	case err != nil || log == nil:
+	case !plain:
+		err = log.Saw(c.key(), session.Seen{ID: o.Info.ID.String(), Path: o.True, Hash: hash, Encoding: name, When: c.now()})
+	default:
+		var was session.Seen
+		if was, _, err = log.Look(c.key(), o.Info.ID.String(), o.True); err == nil {
+			err = log.Forget(c.key(), was.Path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remembering an encoding: %w", err)
 	}
 	return nil
 }
@@ -1029,7 +1081,7 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 }
 
 // textsDir is where the texts of documents are kept.
-func textsDir(dataDir string) string { return filepath.Join(dataDir, "cache", "texts") }
+func textsDir(dataDir string) string { return filepath.Join(dataDir, "texts") }
 
 // PurgeKept removes the contents that are kept beside the store under the data directory: what sessions read, for the diff of a conflict, and
 // the texts of documents. Nothing depends on them, so sessions may be at work.
@@ -1040,8 +1092,10 @@ func PurgeKept(dataDir string) error {
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is
 // how many records of the audit log name them: that log is only ever appended to.
 func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
-	if err := session.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
-		return 0, err
+	for _, log := range []string{"ledger", "ledger/encodings"} {
+		if err := session.PurgeHashes(filepath.Join(dataDir, log), hashes); err != nil {
+			return 0, err
+		}
 	}
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }

@@ -27,6 +27,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
 	"moltisfs/readers"
 )
 
@@ -173,6 +174,7 @@ func (d *Planner) forget() {
 // directories that have to be made for them, and puts all of it in order.
 func (d *Planner) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
+		t.many = len(d.files) > keptPatches
 		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
 			return nil, &PlanError{t.True, "it was not read", Put}
 		}
@@ -879,6 +881,7 @@ type Target struct {
 	unrecorded bool // it is no part of the checkpoint
 	ours       bool // that it is read-only is the session's own doing
 	unheld     bool // nobody may have it open for writing when it goes
+	many       bool // its plan has more than keptPatches: its patch is made each time
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
@@ -906,6 +909,7 @@ type After struct {
 	edits     *edit.Result
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
+	encoding string            // in which text was written, as session.Seen has it
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
 	touch    bool              // the time in Meta alone is a change
 	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
@@ -950,10 +954,14 @@ func (t *Target) Unchanged() bool {
 	return false
 }
 
-// encoding is the one to read and write the target in: a client's text has no other than UTF-8.
+// encoding is the one to read and write the target in: asked, or the one in which the session knows it, unless the file has become UTF-8 since. A
+// client's text has no other than UTF-8.
 func (t *Target) encoding(asked string) string {
-	if t.Unsaved() {
+	switch k := t.Known; {
+	case t.Unsaved():
 		return "utf-8"
+	case asked == "" && k.encoding != "" && (k.encoded == t.Before.Hash || encodings.Detect(t.Before.Content).Guessed):
+		return k.encoding
 	}
 	return asked
 }
@@ -1053,23 +1061,36 @@ type Knowledge struct {
 	Tracked bool          // reads are tracked; the rest is meaningless without
 	Seen    *session.Seen // nil: never read
 	Stale   bool          // read, but the content is another one now
+
+	encoding, encoded string // in which the session knows it, as session.Seen has it, and the hash of the content that was in it
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.
 func (c *Call) know(t *Target) (Knowledge, error) {
 	b := t.Before
-	if c.ledger == nil || t.none() {
-		return Knowledge{Tracked: c.ledger != nil}, nil
+	k := Knowledge{Tracked: c.ledger != nil}
+	if t.none() {
+		return k, nil
+	}
+	log, err := c.encodingsOf(false)
+	if log != nil && err == nil {
+		var in session.Seen
+		in, _, err = log.Look(c.key(), b.Info.ID.String(), t.True)
+		k.encoding, k.encoded = in.Encoding, in.Hash
+	}
+	if err != nil {
+		return k, &hostError{"looking up what was read", err}
 	}
 	s, ok, err := c.seen(t)
 	if err != nil || !ok {
-		return Knowledge{Tracked: true}, err
+		return k, err
 	}
 	same := s.Hash == b.Hash || s.Hash == t.twin
 	if s.Hash == "" {
 		same = s.Stamp == stamp(b.Info, "")
 	}
-	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
+	k.Seen, k.Stale = &s, !same
+	return k, nil
 }
 
 // seen looks up what the session has read of a file that is there.
@@ -1115,12 +1136,20 @@ func (e *Engine) fresh(t *Target) error {
 	return nil
 }
 
+// keptPatches is how many targets a plan may have that keep their patches once they are made: those of many take more memory than
+// all else, and few of them are shown.
+const keptPatches = 100
+
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []diff.Hunk {
-	if t.After.Hunks == nil && t.After.From == nil {
-		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
+	if t.After.Hunks != nil || t.After.From != nil {
+		return t.After.Hunks
 	}
-	return t.After.Hunks
+	hunks := diff.Patch(text(t.Before.Content), text(t.After.Content))
+	if !t.many {
+		t.After.Hunks = hunks
+	}
+	return hunks
 }
 
 // ends says whether a target is there before and after its change.

@@ -454,6 +454,7 @@ type CodeFacts struct {
 type LineFacts struct {
 	First, Last int
 	Encoding    string
+	ANSI        bool // they were shown without terminal codes
 }
 
 // SizeFacts are the size that a file would have, and the largest that is allowed.
@@ -566,7 +567,6 @@ var (
 	UnknownMark   = newWhy("unknown_mark")
 	OnOtherVolume = newWhy("on_other_volume")
 	LayeredDir    = newWhy("layered_directory")
-	RenamedLive   = newWhy("renamed_live")
 	ClosedClass   = newWhy("closed_class")   // string: the protected class
 	ShutDir       = newWhy("shut_directory") // string: the mode that the program gave it
 	NotDone       = newWhy("not_done")       // error

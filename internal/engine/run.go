@@ -10,13 +10,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/tree"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
@@ -34,7 +32,6 @@ type RunArgs struct {
 	Partial     bool // what can't be changed stays as it is; otherwise nothing is changed then
 	KeepIgnored bool // what git ignores is stored, too
 	DryRun      bool
-	Live        bool // the run goes on: nothing is taken out of the upper layer
 }
 
 // Ran is the answer of ApplyRun: the change that was made, by name.
@@ -43,7 +40,6 @@ type Ran struct {
 	Changes []RunChange
 	Left    []Blocked // what stays as it is, with Partial or DryRun
 	Ignored RunCount  // of Changes, what git ignores and the checkpoint does not have: no undo brings it back
-	Apart   []string  // names of one file that became files of their own: the workspace is on another mount than the data directory
 }
 
 // RunCount counts files.
@@ -85,7 +81,6 @@ func (c *Call) ApplyRun(ctx context.Context, a RunArgs) (*Ran, error) {
 		return nil, err
 	}
 	r.out.Done = done
-	r.tell()
 	return &r.out, nil
 }
 
@@ -95,16 +90,16 @@ type running struct {
 	d       *Planner
 	a       RunArgs
 	root    string
-	layered bool // it is on an overlay itself, which renames no directory of its lower layer
+	fs      *guardfs.FS // whatever policy says: the judgement comes with the plan
+	layered bool        // it is on an overlay itself, which renames no directory of its lower layer
 	derived *run.Derived
-	lower   *lower
 	p       Plan
 	out     Ran
-	rules   map[string]rulesOf     // by directory, relative to the root
-	ruled   map[string]*run.Change // those of files with rules
-	held    int64                  // bytes of contents in memory
-	refused []string               // directories that do not come, so that nothing in them can
-	freed   []string               // directories that come where something else has to go
+	rules   map[string]rulesOf // by directory, relative to the root
+	base    string             // the root from the top of its repository
+	held    int64              // bytes of contents in memory
+	refused []string           // directories that do not come, so that nothing in them can
+	freed   []string           // directories that come where something else has to go
 }
 
 // rulesOf are the ignore rules of a directory, or that git ignores it.
@@ -125,11 +120,11 @@ func (r *running) name(p string) string { return path.Join(r.root, p) }
 // plan makes the plan of what the upper layer has now.
 func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 	r.d.disk = true // programs read and write the disk
-	r.lower, r.rules = &lower{r.c.tree.With(policy.AllowAll{}), r.root}, map[string]rulesOf{}
-	if r.derived, err = run.Derive(r.a.Upper, r.lower); err != nil {
+	r.rules, r.fs = map[string]rulesOf{}, r.c.tree.With(policy.AllowAll{})
+	if r.derived, err = run.Derive(r.a.Upper); err != nil {
 		return nil, err
 	}
-	top, err := r.lower.fs.EntryLink(r.root)
+	top, err := r.fs.EntryLink(r.root)
 	if err == nil {
 		r.layered, err = top.Layered()
 		top.Close() //nolint:errcheck // nothing was written through it
@@ -140,11 +135,7 @@ func (r *running) plan(ctx context.Context) (_ *Plan, err error) {
 	r.p = Plan{Summary: "apply what was changed by " + shortened(r.a.Command, 200), Checkpoint: true, DryRun: r.a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindRun}}
 	all := r.derived.Changes
 	var names []string
-	r.ruled = map[string]*run.Change{}
 	for i := range all {
-		if base := path.Base(all[i].Path); base == ".gitignore" || base == ".ignore" {
-			r.ruled[all[i].Path] = &all[i]
-		}
 		if c := &all[i]; c.Why == "" && c.Before.Exists && !c.After.IsDir() { // what is new is counted with the plan
 			names = append(names, r.name(c.Path))
 		}
@@ -263,8 +254,6 @@ func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (w
 		return false, &blockedError{reasons[c.Why]}
 	case r.a.Upper.User && c.After.IsDir() && c.After.Mode&0o500 != 0o500: // what is in it could be neither checked nor taken back
 		return false, &blockedError{ShutDir.Of(fmt.Sprintf("%04o", c.After.Mode.Perm()))}
-	case r.a.Live && c.Lower != "":
-		return false, &blockedError{RenamedLive}
 	case c.Doubt == run.Changed:
 		return false, &blockedError{ChangedOutside}
 	case guardfs.ReservedPath(name):
@@ -361,7 +350,7 @@ func stateOfRun(s *run.State) checkpoint.State {
 func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change, name string) (whole bool, err error) {
 	ignored := !r.a.KeepIgnored && r.ignored(c.Path, true)
 	linked := map[uint64]int{}
-	clean, shut := c.Lower == "", false // shut: a user can't empty a directory in it, so that no undo could step by step
+	clean, shut := true, false // shut: a user can't empty a directory in it, so that no undo could step by step
 	for i := range in {
 		if s := &in[i].After; s.Links > 1 && !s.IsDir() {
 			linked[s.Ino]++
@@ -375,7 +364,7 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 			together = !r.a.Upper.User || s.Mode&0o500 == 0o500
 			shut = shut || r.a.Upper.User && s.Mode&0o200 == 0
 		}
-		clean = clean && in[i].Why == "" && in[i].Lower == "" && together
+		clean = clean && in[i].Why == "" && together
 		if !s.IsDir() {
 			count.Files, count.Bytes = count.Files+1, count.Bytes+s.Size
 		}
@@ -414,8 +403,8 @@ var errApart = errors.New("the upper layer is on another mount")
 
 // bring plans that what the upper layer has for c, with in, gets its name by one rename. sync: it is on the disk before that.
 func (r *running) bring(ctx context.Context, c *run.Change, in []run.Change, name string, count RunCount, sync bool) error {
-	at := path.Join(r.a.Upper.Dir, c.From)
-	if c.From == "" || !inTrash(at) || r.a.Live || r.inFreed(name) { // there is nothing yet that it could be renamed to
+	at := path.Join(r.a.Upper.Dir, c.Path)
+	if !inTrash(at) || r.inFreed(name) { // there is nothing yet that it could be renamed to
 		return errApart
 	}
 	slot, err := r.c.trash.EntryLink(at)
@@ -463,7 +452,6 @@ func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 			}
 			return err
 		}
-		r.out.Apart = append(r.out.Apart, name)
 	}
 	ignored := !r.a.KeepIgnored && r.ignored(c.Path, false)
 	over := c.Before.Exists && !r.ordinary(name, &c.Before) && !(ignored && c.Before.Links <= 1)
@@ -499,7 +487,11 @@ func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 	if ignored {
 		r.out.Ignored.Files, r.out.Ignored.Bytes = r.out.Ignored.Files+1, r.out.Ignored.Bytes+c.After.Size
 	}
-	r.note(c, RunChange{Ignored: ignored})
+	ch := RunChange{Ignored: ignored}
+	if t.After.From == nil {
+		ch.Added, ch.Removed = diff.Counts(Hunks(t))
+	}
+	r.note(c, ch)
 	return nil
 }
 
@@ -539,22 +531,13 @@ func (r *running) nothing(name string, place *guardfs.Entry) *Target {
 func (r *running) content(c *run.Change, t *Target, name string, ignored bool) error {
 	t.After = After{Kind: guardfs.KindFile, touch: true, Meta: &guardfs.Metadata{Mode: c.After.Mode & (fs.ModePerm | fs.ModeSticky),
 		UID: c.After.UID, GID: c.After.GID, ModTime: c.After.ModTime, Xattrs: c.After.Xattrs}}
-	at := path.Join(r.a.Upper.Dir, c.From)
-	if c.Lower != "" {
-		at = r.name(c.Lower)
-	}
-	if large := !r.c.storable(name, c.After.Size) || r.held+c.After.Size > maxLoad; (large || ignored && c.After.Size > 0) && (c.Lower != "" || inTrash(at)) {
+	at := path.Join(r.a.Upper.Dir, c.Path)
+	if large := !r.c.storable(name, c.After.Size) || r.held+c.After.Size > maxLoad; (large || ignored && c.After.Size > 0) && inTrash(at) {
 		o, _, err := r.c.treeOf(at).Lstat(at)
 		t.After.From = &From{path: at, info: o.Info, size: c.After.Size}
 		return err
 	}
-	var f io.ReadCloser
-	var err error
-	if c.Lower != "" {
-		f, err = r.c.openFile(at)
-	} else {
-		f, err = r.derived.Open(c)
-	}
+	f, err := r.derived.Open(c)
 	if err != nil {
 		return err
 	}
@@ -568,33 +551,10 @@ func (r *running) content(c *run.Change, t *Target, name string, ignored bool) e
 	return err
 }
 
-// openFile opens a file of the tree for reading.
-func (c *Call) openFile(name string) (*guardfs.File, error) {
-	h, err := c.fs.Resolve(name, guardfs.Read)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close() //nolint:errcheck // the file is opened
-	return h.Open()
-}
-
 // note adds a change to the answer.
 func (r *running) note(c *run.Change, ch RunChange) {
 	ch.Path, ch.Before, ch.After = r.name(c.Path), kindOfRun(&c.Before), kindOfRun(&c.After)
 	r.out.Changes = append(r.out.Changes, ch)
-}
-
-// tell counts the lines of the answer.
-func (r *running) tell() {
-	at := map[string]*RunChange{}
-	for i := range r.out.Changes {
-		at[r.out.Changes[i].Path] = &r.out.Changes[i]
-	}
-	for _, t := range r.out.Targets {
-		if ch := at[t.True]; ch != nil && t.After.From == nil {
-			ch.Added, ch.Removed = diff.Counts(Hunks(t))
-		}
-	}
 }
 
 func kindOfRun(s *run.State) guardfs.Kind {
@@ -611,107 +571,11 @@ func kindOfRun(s *run.State) guardfs.Kind {
 	return guardfs.KindOther
 }
 
-// lower is the workspace as a derivation looks at it: whatever policy says, since the judgement comes with the plan.
-type lower struct {
-	fs   *guardfs.FS
-	root string
-}
-
-// Look is run.Lower's.
-func (l *lower) Look(p string) (s run.State, err error) {
-	name := path.Join(l.root, p)
-	at, err := l.fs.EntryLink(name)
-	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err, syscall.ENOTDIR) {
-		return s, nil
-	}
-	if _, bad := errors.AsType[*guardfs.BadPathError](err); bad { // guardfs goes to no such name, and the change is refused
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	defer at.Close() //nolint:errcheck // nothing was written through it
-	o := at.Object()
-	i := o.Info
-	if o.True != name || i.Kind == guardfs.KindAbsent {
-		return s, nil
-	}
-	s = run.State{Exists: true, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, ChangeTime: i.ChangeTime, Links: i.Links, Ino: i.ID.Ino}
-	switch i.Kind {
-	case guardfs.KindFile:
-		var b *guardfs.Before
-		s.Size = i.Size
-		if b, err = at.Peek(nil, 0); err == nil {
-			s.Xattrs = b.Meta.Xattrs
-		}
-	case guardfs.KindDir:
-		var m guardfs.Metadata
-		s.Mode |= fs.ModeDir
-		if m, err = at.DirMetadata(); err == nil {
-			s.Xattrs = m.Xattrs
-		}
-	case guardfs.KindSymlink:
-		var b *guardfs.Before
-		s.Mode = fs.ModeSymlink | fs.ModePerm
-		if b, err = at.Load(maxLoad); err == nil {
-			s.Target = string(b.Content)
-		}
-	default:
-		s.Mode |= fs.ModeIrregular
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		err = nil // it is met again where it matters
-	}
-	for key := range s.Xattrs {
-		if run.IsMark(key) {
-			delete(s.Xattrs, key)
-		}
-	}
-	if len(s.Xattrs) == 0 {
-		s.Xattrs = nil
-	}
-	return s, err
-}
-
-// List is run.Lower's.
-func (l *lower) List(p string) (names []string, err error) {
-	d, err := l.dir(p)
-	if d == nil || err != nil {
-		return nil, err
-	}
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	entries, _, err := d.List(nil)
-	for _, e := range entries {
-		names = append(names, e.Name)
-	}
-	return names, err
-}
-
-// dir opens a directory; nil: there is none.
-func (l *lower) dir(p string) (*guardfs.Dir, error) {
-	name := path.Join(l.root, p)
-	h, err := l.fs.Resolve(name, guardfs.Walk)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
-		return nil, nil
-	}
-	if _, bad := errors.AsType[*guardfs.BadPathError](err); bad {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	if o := h.Object(); o.True != name || o.Info.Kind != guardfs.KindDir {
-		return nil, nil
-	}
-	return h.Dir()
-}
-
-// ignored says whether git ignores a path, by the rules that hold after the run.
+// ignored says whether git ignores a path, by the rules that were there before the run: no program rules what is kept of its own changes.
 func (r *running) ignored(p string, isDir bool) bool {
 	dir, base := path.Split(p)
 	in := r.rulesIn(strings.TrimSuffix(dir, "/"))
-	return in.ignored || in.set.Ignored(dir, base, isDir, new(ignore.Scratch))
+	return in.ignored || in.set.Ignored(r.base+dir, base, isDir, new(ignore.Scratch))
 }
 
 // rulesIn gives the rules in a directory.
@@ -720,99 +584,39 @@ func (r *running) rulesIn(dir string) (in rulesOf) {
 		return in
 	}
 	defer func() { r.rules[dir] = in }()
-	under := ""
-	if dir == "" {
-		in.set = new(ignore.Set)
-		if d, err := r.lower.dir(""); err == nil && d != nil {
-			defer d.Close() //nolint:errcheck // nothing was written through it
-			in.set, _, _ = ignore.Load(grep.Guarded(d), ignore.Options{Excludes: r.c.gitExcludes(), Home: r.c.search.home})
-		}
-	} else {
-		up, base := path.Split(dir)
-		above := r.rulesIn(strings.TrimSuffix(up, "/"))
-		if in = above; in.ignored || ignore.IsVCS(base) {
-			return rulesOf{set: new(ignore.Set), ignored: in.ignored}
-		}
-		if in.ignored = above.set.Ignored(up, base, true, new(ignore.Scratch)); in.ignored {
+	up, base := path.Split(dir)
+	if dir != "" {
+		if in = r.rulesIn(strings.TrimSuffix(up, "/")); in.ignored {
+			return in
+		} else if ignore.IsVCS(base) {
+			return rulesOf{set: new(ignore.Set)}
+		} else if in.ignored = in.set.Ignored(r.base+up, base, true, new(ignore.Scratch)); in.ignored {
 			return in
 		}
-		under = dir + "/"
+		dir += "/"
+	} else {
+		in.set = new(ignore.Set)
 	}
-	here, err := r.rulesDir(dir)
+	h, err := r.fs.Resolve(r.name(dir), guardfs.Walk)
+	if err != nil {
+		return in // it is new
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	d, err := h.Dir()
 	if err != nil {
 		return in
 	}
+	here := grep.Guarded(d)
 	defer here.Close() //nolint:errcheck // nothing was written through it
+	if dir == "" {
+		in.set, r.base, _ = ignore.Load(here, ignore.Options{Excludes: r.c.gitExcludes(), Home: r.c.search.home})
+	}
 	var found ignore.Found
 	for _, name := range []string{".gitignore", ".ignore", ".git"} {
 		if i, err := here.Stat(name); err == nil {
 			found.Add(name, i.Kind)
 		}
 	}
-	in.set, _ = in.set.Enter(here, under, found)
+	in.set, _ = in.set.Enter(here, r.base+dir, found)
 	return in
-}
-
-// rulesDir is a directory as it is after the run, as far as ignore rules are in it.
-type rulesDir struct {
-	tree.Dir // of the workspace; nil where the directory is new
-	r        *running
-	at       string
-}
-
-func (r *running) rulesDir(dir string) (*rulesDir, error) {
-	d, err := r.lower.dir(dir)
-	out := &rulesDir{r: r, at: dir}
-	if err == nil && d != nil {
-		out.Dir = grep.Guarded(d)
-	}
-	return out, err
-}
-
-// change gives the change of the run at the file name of this directory, if it holds ignore rules; else nil.
-func (d *rulesDir) change(name string) *run.Change {
-	return d.r.ruled[path.Join(d.at, name)]
-}
-
-// Stat is tree.Dir's.
-func (d *rulesDir) Stat(name string) (tree.Info, error) {
-	switch c := d.change(name); {
-	case c != nil && c.After.IsFile():
-		return tree.Info{Kind: tree.KindFile}, nil
-	case c != nil && !c.After.IsDir(), c == nil && d.Dir == nil, c != nil && d.Dir == nil:
-		return tree.Info{}, fs.ErrNotExist
-	}
-	return d.Dir.Stat(name)
-}
-
-// ReadSmall is tree.Dir's.
-func (d *rulesDir) ReadSmall(name string, most int64) ([]byte, error) {
-	if c := d.change(name); c != nil && c.From != "" {
-		f, err := d.r.derived.Open(c)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // nothing was written through it
-		return io.ReadAll(io.LimitReader(f, most))
-	}
-	if d.Dir == nil {
-		return nil, fs.ErrNotExist
-	}
-	return d.Dir.ReadSmall(name, most)
-}
-
-// OpenDir is tree.Dir's.
-func (d *rulesDir) OpenDir(name string, cross bool) (tree.Dir, error) {
-	if d.Dir == nil {
-		return nil, fs.ErrNotExist
-	}
-	return d.Dir.OpenDir(name, cross)
-}
-
-// Close is tree.Dir's.
-func (d *rulesDir) Close() error {
-	if d.Dir == nil {
-		return nil
-	}
-	return d.Dir.Close()
 }

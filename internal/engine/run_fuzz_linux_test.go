@@ -199,9 +199,8 @@ func TestRunsAtRandom(t *testing.T) {
 		links, dirs bool
 		seeds       int64
 	}{
-		"renames by copies": {"", false, true, 8},
+		"renames by copies": {"", false, true, 12},
 		"a user's marks":    {",userxattr", false, true, 6},
-		"renames by marks":  {",redirect_dir=on,index=off,metacopy=off", false, true, 8},
 		"several names":     {"", true, true, 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,17 +1,14 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -41,9 +38,8 @@ type Programs struct {
 // The limits of a run besides the keys of [tools.run].
 const (
 	mostProcesses = 4096
-	mostShells    = 16      // of one session, in the background
-	shownOutput   = 30_000  // bytes of a stream, of which the middle is left out
-	mostHidden    = 100_000 // names below the root that are closed
+	mostShells    = 16     // of one session, in the background
+	shownOutput   = 30_000 // bytes of a stream, of which the middle is left out
 )
 
 var (
@@ -62,8 +58,8 @@ type RunLimit struct {
 	Most  string
 }
 
-// RunOptions say where programs of the call run, with directories that they may write besides those of the configuration. They have the names that the call may not see, which takes a walk through the root.
-func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, err error) {
+// runOptions say where programs of the call run, with directories that they may write besides those of the configuration. They have the names that the call may not see, which takes a walk through the root.
+func (c *Call) runOptions(ctx context.Context, write []string) (o run.Options, err error) {
 	root := c.cfg.WorkspaceRoot
 	switch {
 	case c.place.Calls != nil:
@@ -79,7 +75,8 @@ func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, e
 	}
 	o = run.Options{Root: c.free.Canonical(root), Data: c.dataDir, Network: c.programs.Network,
 		Limits: run.Limits{Disk: c.programs.Disk, Processes: mostProcesses}}
-	if o.Hidden, err = c.closedBelow(ctx, o.Root); err != nil {
+	o.Hidden, err = run.Closed(o.Root, func(dir string) func(string, bool) (bool, bool) { return c.closedIn(ctx, path.Join(o.Root, dir)) })
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return o, err
 	}
 	o.Conceal = c.closedElsewhere(o.Root)
@@ -99,82 +96,20 @@ func (c *Call) RunOptions(ctx context.Context, write []string) (o run.Options, e
 	return o, nil
 }
 
-// closedBelow lists the names below root, relative to it, that the call may not see. A directory stands for all in it.
-func (c *Call) closedBelow(ctx context.Context, root string) (out []string, err error) {
-	all, err := c.free.With(allNames{}).Resolve(root, guardfs.Walk)
-	if err != nil {
-		return nil, err
+// closedIn gives a function that says of a name in the directory dir whether it is closed to the call, and whether to look into it.
+func (c *Call) closedIn(ctx context.Context, dir string) func(name string, isDir bool) (shut, enter bool) {
+	var d *guardfs.Dir
+	h, err := c.fs.Resolve(dir, guardfs.Walk)
+	if err == nil {
+		d, err = h.Dir()
+		h.Close() //nolint:errcheck // nothing was written through it
 	}
-	defer all.Close() //nolint:errcheck // nothing was written through it
-	seen, err := c.fs.Resolve(root, guardfs.Walk)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		d.Close() //nolint:errcheck // it goes on to judge names
 	}
-	defer seen.Close() //nolint:errcheck // nothing was written through it
-	a, err := all.Dir()
-	if err != nil {
-		return nil, err
+	return func(name string, isDir bool) (shut, enter bool) {
+		return err != nil || d.Shut(name, map[bool]guardfs.Kind{true: guardfs.KindDir, false: guardfs.KindFile}[isDir]), ctx.Err() == nil
 	}
-	defer a.Close() //nolint:errcheck // nothing was written through it
-	s, err := seen.Dir()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close() //nolint:errcheck // nothing was written through it
-	err = hiddenIn(ctx, a, s, "", &out)
-	return out, err
-}
-
-// allNames lets all be seen, our own names too.
-type allNames struct{ policy.AllowAll }
-
-func (allNames) Dir(string, ...string) guardfs.DirVerdict {
-	return guardfs.DirVerdict{Entry: func(string, guardfs.Kind) bool { return true }}
-}
-
-// hiddenIn adds the names that the directory all lists and seen, the same one as the call sees it, does not show. in is its path from the root.
-func hiddenIn(ctx context.Context, all, seen *guardfs.Dir, in string, out *[]string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	entries, _, err := all.List(nil)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil // nor can the program
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		_, err := seen.Stat(e.Name)
-		shut := err != nil && !errors.Is(err, fs.ErrNotExist) && !NotPermitted.In(err)
-		if e.Kind == guardfs.KindDir {
-			below, err := all.OpenDir(e.Name, true)
-			if err != nil {
-				if shut {
-					*out = append(*out, in+e.Name)
-				}
-				continue // a program of this account can't open it either
-			}
-			show, err := seen.OpenDir(e.Name, true)
-			if err == nil {
-				err = hiddenIn(ctx, below, show, in+e.Name+"/", out)
-				_, shut = show.Close(), false
-			} else {
-				shut, err = true, nil
-			}
-			if below.Close(); err != nil { //nolint:errcheck // nothing was written through it
-				return err
-			}
-		}
-		if shut {
-			*out = append(*out, in+e.Name)
-		}
-		if len(*out) > mostHidden {
-			return &run.Error{Reason: run.Place, Why: fmt.Sprintf("more than %d names below the root are closed to programs", mostHidden),
-				Do: "close whole directories by deny_paths, or name a smaller root"}
-		}
-	}
-	return nil
 }
 
 // closedElsewhere lists what programs find empty outside of root: our own files, what a deny rule names, and the secrets in the home directory.
@@ -200,34 +135,20 @@ func (c *Call) closedElsewhere(root string) (out []string) {
 		}
 	}
 	if home := c.programs.Home; home != "" {
-		c.secretsIn(home, 3, add)
-	}
-	return out
-}
-
-// secretsIn gives add what is in dir, and down to some directories deeper, of the class secret. In the home directory itself only
-// names with a dot are looked into: a program keeps its keys there, and projects would take long.
-func (c *Call) secretsIn(dir string, deep int, add func(string)) {
-	h, err := c.free.Resolve(dir, guardfs.Walk)
-	if err != nil {
-		return
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	d, err := h.Dir()
-	if err != nil {
-		return
-	}
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	entries, _, _ := d.List(nil)
-	for _, e := range entries {
-		name := filepath.Join(dir, e.Name)
-		switch {
-		case c.classes.Of(name) == policy.Secret:
-			add(name)
-		case e.Kind == guardfs.KindDir && deep > 1 && (e.Name[0] == '.' || dir != c.programs.Home) && !slices.Contains(c.programs.Write, name) && e.Name != ".cache":
-			c.secretsIn(name, deep-1, add)
+		// Of the home directory only names with a dot are looked into: a program keeps its keys there, and projects would take long.
+		names, _ := run.Closed(home, func(dir string) func(string, bool) (bool, bool) {
+			deep := strings.Count(dir, "/")
+			return func(name string, _ bool) (shut, enter bool) {
+				full := filepath.Join(home, dir, name)
+				shut = c.classes.Of(full) == policy.Secret
+				return shut, !shut && deep < 2 && (deep > 0 || name[0] == '.') && name != ".cache" && !slices.Contains(c.programs.Write, full)
+			}
+		})
+		for _, name := range names {
+			add(filepath.Join(home, name))
 		}
 	}
+	return out
 }
 
 // environ is the environment of a program: that of the host, without what leads to sockets and to our own settings. Caches are in the
@@ -264,21 +185,18 @@ func (e *Engine) ShellNetwork() bool { return e.programs.Network }
 // ShellArgs say what runs, and how.
 type ShellArgs struct {
 	Line       string        // a command for a shell, which begins where the session's last one has ended; or else
-	Args       []string      // a program, which begins in Dir if that is in the workspace
-	Dir        string        //
-	Env        []string      // besides that of all programs
+	Args       []string      // a program; none with Resume: nothing runs
+	Dir        string        // in which it begins, if that is in the workspace
 	Timeout    time.Duration // 0: none
 	Background bool          // it goes on after the call
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // nil: the shell keeps its output
 	Terminal       bool      // it has a terminal of its own
-	Network        bool      // whatever the configuration says
-	Write          []string  // directories, besides those of the configuration
-	Resume         string    // the run to go on with; "" is a new one
 
-	Mark   string       // on Stdout, see Marks
-	Marked func(*Shell) // is called for each, while nothing of the run goes on
+	Network bool     // it has the network, whatever the configuration says
+	Write   []string // directories that it may write, besides those of the configuration
+	Resume  string   // the run to go on with; "" is a new one
 }
 
 // A Shell is a program that runs, or has run, in a run of its own.
@@ -290,16 +208,20 @@ type Shell struct {
 	Timeout time.Duration
 	Torn    bool   // of its run, see run.Info
 	Reset   string // where it should have begun and could not, since that is outside of the workspace or gone
+	Left    string // the directory in which a shell has ended, or in which a program asked for its changes by [CommitVariable]; or ""
 
 	out, err output
-	kept     bool                 // they have what the program writes
-	put      map[uint64]time.Time // see run.Upper.Put
-	all      hash.Hash            // of both, in the order in which they came
+	kept     bool      // they have what the program writes
+	all      hash.Hash // of both, in the order in which they came
 	process  *run.Process
 	ended    chan struct{} // is closed when Status is there
 	failed   error
 	key      session.Key
 }
+
+// CommitVariable names a file to a program that is alone on a terminal, such as a shell: if it ends with a directory in there, its changes
+// are asked about and it begins anew in that directory.
+const CommitVariable = "MOLTIS_RUN"
 
 // output keeps what a program writes to one stream: its beginning and its end.
 type output struct {
@@ -345,13 +267,6 @@ func (s *Shell) Written() (out, err string, left int64) {
 	return out, err, one + other
 }
 
-// hashed is the SHA-256 of all that the program wrote.
-func (s *Shell) hashed() string {
-	s.out.mu.Lock()
-	defer s.out.mu.Unlock()
-	return hex.EncodeToString(s.all.Sum(nil))
-}
-
 // shells are the shells in the background, and where the shells of each session go on.
 type shells struct {
 	mu  sync.Mutex
@@ -369,7 +284,7 @@ func newShell(line string) *Shell {
 
 // Shell starts a program.
 func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
-	o, err := c.RunOptions(ctx, a.Write)
+	o, err := c.runOptions(ctx, a.Write)
 	if err != nil {
 		return nil, err
 	}
@@ -402,32 +317,24 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 			return nil, errors.Join(&run.Error{Reason: run.Place, Path: name, Why: "the run was begun when less was closed", Do: "drop it, and begin anew"}, s.Run.Close())
 		}
 	}
-	p := run.Program{Args: a.Args, Env: append(c.programs.environ(), a.Env...), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
+	p := run.Program{Args: a.Args, Env: c.programs.environ(), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
 	if p.Stdout == nil {
 		p.Stdout, s.kept = &s.out, true
 	}
 	if p.Stderr == nil && !a.Terminal {
 		p.Stderr = &s.err
 	}
+	left := "/tmp/" + leftName
+	if o.Root == "/tmp" {
+		left = "/var/tmp/" + leftName
+	}
 	if a.Line != "" {
-		p.Dir = c.shells.begin(c.key(), o.Root)
+		p.Dir, p.Args = c.shells.dir.Get(s.key), c.shellOf(a.Line, left)
+	} else if a.Terminal && len(a.Args) == 1 {
+		p.Env = append(p.Env, CommitVariable+"="+left)
 	}
-	if k, _ := kindOf(c.fs, p.Dir); k != guardfs.KindDir || !within(p.Dir, o.Root) {
-		s.Reset, p.Dir = p.Dir, o.Root
-	}
-	var last strings.Builder // the directory in which a shell has ended
-	var marks *Marks
-	switch {
-	case a.Line != "":
-		marks = &Marks{To: p.Stdout, Mark: NewMark()}
-		marks.At = func() { marks.To = &last }
-		p.Args = c.shellOf(a.Line, marks.Mark[1:])
-	case a.Mark != "":
-		marks = &Marks{To: p.Stdout, Mark: a.Mark}
-		marks.At = func() { s.paused(a.Marked) }
-	}
-	if marks != nil {
-		p.Stdout = marks
+	if k, _ := kindOf(c.fs, p.Dir); p.Dir != "" && (k != guardfs.KindDir || !within(p.Dir, o.Root)) {
+		s.Reset, p.Dir = p.Dir, ""
 	}
 	if s.process, err = s.Run.Start(ctx, p); err != nil {
 		if a.Resume != "" {
@@ -438,47 +345,29 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	shells := &c.shells
 	go func() {
 		defer close(s.ended)
-		if s.Status, s.failed = s.process.Wait(); marks != nil {
-			s.failed = errors.Join(s.failed, marks.End())
-		}
-		if last.Len() > 0 && !a.Background {
-			shells.dir.Set(s.key, last.String())
+		s.Status, s.failed = s.process.Wait()
+		if s.Left = s.Run.Temporary(leftName); a.Line != "" && s.Left != "" && !a.Background {
+			shells.dir.Set(s.key, s.Left)
 		}
 	}()
 	return s, nil
 }
 
-// paused has use look at the run while its program stands still.
-func (s *Shell) paused(use func(*Shell)) {
-	if s.process.Pause() == nil {
-		use(s)
-		_ = s.process.Resume() // it may have been killed
-	}
-}
+// leftName is a file in /tmp of a run that has the directory in which its shell has ended.
+const leftName = ".moltis-fs-left"
 
-// shellOf gives the arguments of a shell that runs a line, and says behind a mark on standard output in which directory it ends.
-func (e *Engine) shellOf(line, mark string) []string {
+// shellOf gives the arguments of a shell that runs a line, and writes into the file left in which directory it ends.
+func (e *Engine) shellOf(line, left string) []string {
 	shell := "/bin/sh"
 	if k, _ := kindOf(e.free, "/bin/bash"); k == guardfs.KindFile {
 		shell = "/bin/bash"
 	}
-	return []string{shell, "-c", `trap 'printf "\000` + mark + `%s" "$PWD"' EXIT; ` + line, path.Base(shell)}
+	return []string{shell, "-c", `trap '{ printf %s "$PWD" >|` + left + `; } 2>/dev/null' EXIT; ` + line, path.Base(shell)}
 }
 
-// Ended waits for the end of the shell, or of ctx. A program that a limit ended is a refusal, for nothing of it is kept.
-func (s *Shell) Ended(ctx context.Context) error {
-	select {
-	case <-s.ended:
-	case <-ctx.Done():
-		_ = s.process.Kill()
-		<-s.ended
-		return ctx.Err()
-	}
-	return s.failed
-}
-
-// Pass is Ended for a program of a person: it passes signals on, but for those that a terminal has sent to the program, too.
-func (s *Shell) Pass(ctx context.Context, signals <-chan os.Signal) error {
+// Ended waits for the end of the shell, or of ctx. Signals are passed on to the program. One that a limit ended is a refusal of Limited, for nothing
+// of it is kept.
+func (s *Shell) Ended(ctx context.Context, signals <-chan os.Signal) error {
 	for {
 		select {
 		case sig := <-signals:
@@ -488,10 +377,15 @@ func (s *Shell) Pass(ctx context.Context, signals <-chan os.Signal) error {
 		case <-s.ended:
 			return s.failed
 		case <-ctx.Done():
-			return s.Ended(ctx)
+			_ = s.process.Kill()
+			<-s.ended
+			return ctx.Err()
 		}
 	}
 }
+
+// Ran says whether a program was started, and not just a run opened.
+func (s *Shell) Ran() bool { return s.process != nil }
 
 // Runs says whether it has not ended.
 func (s *Shell) Runs() bool {
@@ -534,33 +428,13 @@ func (s *Shell) Limited() error {
 	return Refuse(RunEnded, "", RunLimit{s.Status.Limit, most})
 }
 
-// Apply makes of the workspace what the program has left there until now, as one change of the call. One that has not ended stands still meanwhile,
-// and goes on over a workspace that has its changes.
+// Apply makes of the workspace what the program has left there, as one change of the call.
 func (s *Shell) Apply(ctx context.Context, c *Call, partial, dry bool) (*Ran, error) {
 	a := RunArgs{Upper: s.Run.Upper(), Command: s.Line, Exit: s.Status.Code, Partial: partial, DryRun: dry, KeepIgnored: c.programs.KeepIgnored}
 	if s.kept {
-		a.Output = s.hashed()
+		a.Output = hex.EncodeToString(s.all.Sum(nil))
 	}
-	a.Upper.Put, a.Live = s.put, s.Runs()
-	ran, err := c.ApplyRun(ctx, a)
-	if err != nil || !a.Live || dry {
-		return ran, err
-	}
-	var made []string
-	for _, ch := range ran.Changes {
-		o, _, err := c.free.Lstat(ch.Path)
-		if err != nil {
-			continue // it is gone
-		}
-		if s.put == nil {
-			s.put = map[uint64]time.Time{}
-		}
-		s.put[o.Info.ID.Ino] = o.Info.ChangeTime
-		if ch.After == guardfs.KindDir && ch.Before != guardfs.KindDir {
-			made = append(made, strings.TrimPrefix(ch.Path, a.Upper.Root+"/"))
-		}
-	}
-	return ran, s.Run.Seal(made)
+	return c.ApplyRun(ctx, a)
 }
 
 // Kill ends the program of the shell, and waits until it has ended.
@@ -622,54 +496,4 @@ func (l *shells) remove(s *Shell) {
 	if l.all[s.ID] == s {
 		delete(l.all, s.ID)
 	}
-}
-
-// begin is where a session's next shell begins.
-func (l *shells) begin(k session.Key, root string) string {
-	if at := l.dir.Get(k); within(at, root) {
-		return at
-	}
-	return root
-}
-
-// Marks passes on what a program writes, and takes out a mark that the program was told: it begins with a NUL and is made anew
-// for each program, so that nothing has it by chance. At is called for each one, when all before it has been passed on, and may change To.
-type Marks struct {
-	To   io.Writer
-	Mark string // of NewMark
-	At   func()
-
-	held []byte // what may be the beginning of a mark
-}
-
-// NewMark makes a mark for Marks. Without the NUL before it, it can be an argument or a variable.
-func NewMark() string { return "\x00" + rand.Text() }
-
-func (m *Marks) Write(b []byte) (int, error) {
-	n, all := len(b), append(m.held, b...)
-	m.held = nil
-	for {
-		before, after, found := bytes.Cut(all, []byte(m.Mark))
-		if !found {
-			break
-		}
-		if _, err := m.To.Write(before); err != nil {
-			return 0, err
-		}
-		m.At()
-		all = after
-	}
-	if i := bytes.LastIndexByte(all, 0); i >= 0 && len(all)-i < len(m.Mark) && m.Mark[:len(all)-i] == string(all[i:]) {
-		m.held = bytes.Clone(all[i:])
-		all = all[:i]
-	}
-	_, err := m.To.Write(all)
-	return n, err
-}
-
-// End passes on what was held back.
-func (m *Marks) End() error {
-	_, err := m.To.Write(m.held)
-	m.held = nil
-	return err
 }

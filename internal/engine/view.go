@@ -50,6 +50,9 @@ func (c *Call) View(ctx context.Context, v View) error {
 		return err
 	}
 	// A read that can't be remembered is refused: it would count as unread.
+	if err := c.rememberEncoding(h.Object(), sight.Hash, sight.Encoding); err != nil {
+		return err
+	}
 	return c.remember(h.Object(), sight)
 }
 
@@ -615,6 +618,9 @@ func (c *Call) Walk(ctx context.Context, root string,
 				}
 				defer d.Close()
 				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
+				if w.Encodings, err = c.encodings(w.Dir.True()); err != nil {
+					return nil, err
+				}
 			} else {
 				f, err := h.Open()
 				if err != nil {
@@ -624,6 +630,9 @@ func (c *Call) Walk(ctx context.Context, root string,
 				w.File, w.Name = grep.GuardedFile(f), h.Object().True
 				if w.Elsewhere != nil && w.Documents != nil && isDocument(f) {
 					w.Elsewhere = nil // its text is made here, as for Read
+				}
+				if w.Encodings, err = c.encodings(w.Name); err != nil {
+					return nil, err
 				}
 			}
 			return nil, use(ctx, w)
@@ -635,6 +644,27 @@ func isDocument(f *guardfs.File) bool {
 	head := make([]byte, 16<<10)
 	n, _ := f.ReadAt(head, 0) // an error comes again
 	return readers.IsDocument(head[:n], f, f.Info().Size, encodings.Sniff(head[:n]) == encodings.Binary)
+}
+
+// encodings are those that the session has named for files that it has read, by their paths from root, which is "" itself.
+func (c *Call) encodings(root string) (map[string]string, error) {
+	log, err := c.encodingsOf(false)
+	if log == nil || err != nil {
+		return nil, err
+	}
+	named, err := log.Encodings(c.key())
+	if len(named) == 0 || err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, encoding := range named {
+		if name == root {
+			out[""] = encoding
+		} else if root == "/" || below(name, root) {
+			out[strings.TrimPrefix(name[len(root):], "/")] = encoding
+		}
+	}
+	return out, nil
 }
 
 // rulesTold are the operator's rules for another process.

@@ -47,7 +47,11 @@ func (c *Call) Write(ctx context.Context, a WriteArgs) (done *Done, encoding str
 		if readers.NoText(before, a.Encoding) != "" {
 			before = nil // nothing of how it is written is kept
 		}
-		old, _, err := edit.Decode(before, "")
+		was := t.encoding("")
+		old, _, err := edit.Decode(before, was)
+		if err != nil { // it can be read and not written
+			old, _, err = edit.Decode(before, "")
+		}
 		if err != nil {
 			return err
 		}
@@ -56,7 +60,7 @@ func (c *Call) Write(ctx context.Context, a WriteArgs) (done *Done, encoding str
 		if err != nil {
 			return err
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept, was: old, text: []byte(text)}
+		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept, was: old, text: []byte(text), encoding: cmp.Or(a.Encoding, was, guessed(name))}
 		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
 			t.After.Hunks = diff.Patch(old, []byte(strings.TrimPrefix(text, "\ufeff")))
 		}
@@ -121,14 +125,17 @@ func (c *Call) Edit(ctx context.Context, a EditArgs) (done *Done, result *edit.R
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch(), edits: result}
+		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch(), edits: result, encoding: cmp.Or(encoding, guessed(result.Encoding))}
 		if c.cfg.MustReadBeforeWrite {
-			return proven(t, result, encoding)
+			return proven(t, result)
 		}
 		return nil
 	})
 	return done, result, err
 }
+
+// guessed is an encoding that a file was found to be in, as a session remembers it.
+func guessed(name string) string { return name + encodings.GuessMark }
 
 // survives says whether edits of a file may go ahead though others changed it since it was seen. In
 // the text that was seen they must find the same places, exactly and once. The changes of others must
@@ -158,7 +165,7 @@ func exactOnce(r *edit.Result) bool {
 
 // proven refuses to change lines that the session was not shown, unless the old text is exactly
 // what is there. An exact quote proves that it is known; a similar one does not.
-func proven(t *Target, r *edit.Result, encoding string) error {
+func proven(t *Target, r *edit.Result) error {
 	seen := t.Known.Seen
 	if seen == nil || seen.Whole || !slices.ContainsFunc(r.Steps, func(s edit.Step) bool {
 		return s.Strategy != edit.StrategyExact && s.Strategy != edit.StrategyLineEndings
@@ -172,8 +179,8 @@ func proven(t *Target, r *edit.Result, encoding string) error {
 			continue
 		}
 		f := LineFacts{First: first, Last: last}
-		if encoding = cmp.Or(encoding, r.Encoding); encoding != "utf-8" || !byLine {
-			f.Encoding = encoding
+		if f.ANSI = seen.Unit == "plain line"; r.Encoding != "utf-8" || !byLine && !f.ANSI {
+			f.Encoding = r.Encoding
 		}
 		return Refuse(LinesUnseen, t.True, f)
 	}
@@ -284,7 +291,7 @@ func (c *Call) encoded(t *Target, content string) ([]byte, error) {
 		}
 		size = t.Before.Info.Size
 	}
-	enc, mark, _ := encodings.Of("", like)
+	enc, mark := encodings.Of("", like)
 	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
 		return []byte(content), nil
 	}
@@ -511,12 +518,12 @@ func (d *Planner) replaced(ctx context.Context, name string, a ReplaceArgs,
 	if err != nil || r == nil {
 		return t, 0, err
 	}
-	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch(), edits: r}
+	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch(), edits: r, encoding: cmp.Or(encoding, guessed(r.Encoding))}
 	if err := d.c.keeps(t, checkpoint.KindEdit, false); err != nil {
 		return t, 0, err
 	}
 	if d.c.cfg.MustReadBeforeWrite {
-		err = proven(t, r, encoding)
+		err = proven(t, r)
 	}
 	return t, r.Replacements, err
 }

@@ -95,6 +95,9 @@ func (d *Dir) look(dir int, name string, a Access) (status, error) {
 	return st, nil
 }
 
+// Shut says that the call may see neither the entry name, of the kind k, nor what is below it. It may be asked after Close.
+func (d *Dir) Shut(name string, k Kind) bool { return !d.shows(name, k) && !d.leads(name, k) }
+
 // Stat looks at one entry, not following a link.
 func (d *Dir) Stat(name string) (Info, error) {
 	dir, err := d.enter(name)

@@ -60,6 +60,11 @@ func (d *Dir) look(name string, a Access) (fs.FileInfo, Info, error) {
 	return fi, info, nil
 }
 
+// Shut says that the call may see neither the entry name, of the kind k, nor what is below it. It may be asked after Close.
+func (d *Dir) Shut(name string, k Kind) bool {
+	return !d.verdict.allows(name, k) && !d.verdict.leads(name, k)
+}
+
 // Stat looks at one entry, not following a link.
 func (d *Dir) Stat(name string) (Info, error) {
 	_, info, err := d.look(name, Look)

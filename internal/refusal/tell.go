@@ -292,7 +292,7 @@ func derived(facts any) map[string]string {
 		return map[string]string{"because": words.because, "repair": cmp.Or(words.repair, "new_string is made to fit it")}
 	case *edit.UnencodableError:
 		why := f.Encoding + " can't hold"
-		if f.Refuted {
+		if f.Refuted || f.Rival != "" {
 			why = f.Why()
 		}
 		return map[string]string{"why": why,

@@ -68,13 +68,10 @@ const (
 // A directory that is gone is one change, with all that was in it. A directory that is new is one change, and each name in it another
 // one, after it. In all else the names of one directory are together, directories before what is in them.
 type Change struct {
-	Path          string // relative to the root
+	Path          string // relative to the root; the upper layer has After at the same path
 	Before, After State
-	// From is the path, relative to Upper.Dir, at which the upper layer has After. Where a directory was renamed by a mark, Lower is the path,
-	// relative to the root, at which the lower one has it.
-	From, Lower string
-	Doubt       Doubt
-	Why         Why // "": it can be made
+	Doubt         Doubt
+	Why           Why // "": it can be made
 
 	marked bool // its object in the upper layer has marks of the kernel
 }
@@ -83,10 +80,4 @@ type Change struct {
 // for one.
 func IsMark(name string) bool {
 	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
-}
-
-// Lower is the lower layer, as Derive looks at it. Paths are relative to the root. What is below a link, or below what is no directory, is nothing.
-type Lower interface {
-	Look(path string) (State, error)
-	List(dir string) ([]string, error)
 }

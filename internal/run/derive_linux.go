@@ -32,35 +32,25 @@ type opened struct {
 // maxPath is the length of the longest path that any program can use.
 const maxPath = 4095
 
-// Derive compares the upper layer u of a run, of which no program is running any more, with what is in the root.
+// Derive compares the upper layer u of a run, of which no program is running any more, with what is in the root. Of the root it reads names and
+// states, and no contents.
 //
 // A whiteout is a name that is gone. A directory in both is gone into. In an opaque one all is gone that has no name above. A file that was
 // copied up and is as it was is no change; that its content is the same only the caller can say.
-func Derive(u Upper, lower Lower) (*Derived, error) {
+func Derive(u Upper) (*Derived, error) {
 	up, err := unix.Open(u.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: u.Dir, Err: err}
 	}
 	d := &Derived{up: up}
-	w := &deriving{d: d, u: u, lower: lower, marks: "trusted.overlay.", laid: map[string]bool{}}
+	w := &deriving{d: d, u: u, marks: "trusted.overlay.", laid: map[string]bool{}}
 	if u.User {
 		w.marks = "user.overlay."
 	}
 	for _, name := range u.Laid {
 		w.laid[name] = true
 	}
-	before, err := lower.Look("")
-	var after State
-	if err == nil {
-		after, _, err = w.look(up, ".")
-	}
-	if after.Xattrs = before.Xattrs; err == nil && !after.SameMeta(&before) { // the upper one was made by us, without attributes
-		w.add(Change{Before: before, After: after})
-	}
-	if err == nil {
-		err = w.dir(up, "", at{there: true, show: true})
-	}
-	if err != nil {
+	if err := w.root(); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -79,17 +69,17 @@ func (d *Derived) Close() {
 func (d *Derived) Open(c *Change) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	fd, err := unix.Openat2(d.up, c.From, &how)
+	fd, err := unix.Openat2(d.up, c.Path, &how)
 	if err == unix.EACCES { // a file of ours that its mode closes to us
-		if err = unix.Fchmodat(d.up, c.From, uint32(c.After.Mode.Perm())|0o400, 0); err == nil {
-			fd, err = unix.Openat2(d.up, c.From, &how)
-			unix.Fchmodat(d.up, c.From, uint32(c.After.Mode.Perm()), 0) //nolint:errcheck // it is put with the mode of After
+		if err = unix.Fchmodat(d.up, c.Path, uint32(c.After.Mode.Perm())|0o400, 0); err == nil {
+			fd, err = unix.Openat2(d.up, c.Path, &how)
+			unix.Fchmodat(d.up, c.Path, uint32(c.After.Mode.Perm()), 0) //nolint:errcheck // it is put with the mode of After
 		}
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: c.Path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), c.From), nil
+	return os.NewFile(uintptr(fd), c.Path), nil
 }
 
 // Ready makes the objects of changes, which are about to leave the upper layer, fit to be in the workspace: it takes the kernel's marks off them, which
@@ -104,11 +94,11 @@ func (d *Derived) Ready(changes []Change, sync bool) error {
 	}
 	for i := range changes {
 		c := &changes[i]
-		if !c.marked || c.From == "" {
+		if !c.marked || !c.After.Exists {
 			continue
 		}
 		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-		fd, err := unix.Openat2(d.up, c.From, &how)
+		fd, err := unix.Openat2(d.up, c.Path, &how)
 		if err == nil {
 			err = strip("/proc/self/fd/"+strconv.Itoa(fd), c.After.Mode)
 			unix.Close(fd) //nolint:errcheck // nothing was written through it
@@ -119,7 +109,7 @@ func (d *Derived) Ready(changes []Change, sync bool) error {
 	}
 	leave := map[string]bool{}
 	for i := range changes {
-		leave[changes[i].From] = true
+		leave[changes[i].Path] = true
 	}
 	var err error
 	for i := len(d.opened) - 1; i >= 0; i-- { // once they have left, Close would not find them
@@ -150,25 +140,21 @@ func strip(by string, mode fs.FileMode) error {
 type deriving struct {
 	d     *Derived
 	u     Upper
-	lower Lower
 	marks string // how the kernel's attributes begin
 	laid  map[string]bool
 }
 
 // at is how a directory of the upper layer stands to the lower one.
 type at struct {
-	there bool   // the root has a directory of this very name
-	show  bool   // the lower directory shows through
-	lower string // that directory: another one than there after a rename by a mark
-	moved bool   // by such a rename
-	doubt Doubt  // of all below
+	lower int   // the directory of this very name in the root; -1: there is none
+	show  bool  // it shows through
+	since bool  // it was changed after the run had begun
+	doubt Doubt // of all below
 }
 
 // marked are the kernel's marks on one name of the upper layer.
 type marked struct {
-	any                             bool
-	whiteout, opaque, copied, other bool
-	redirect                        string
+	any, whiteout, opaque, copied, other bool
 }
 
 func (w *deriving) add(c Change) {
@@ -183,7 +169,7 @@ func (w *deriving) why(c *Change) Why {
 	switch t := c.After.Mode.Type(); {
 	case !utf8.ValidString(c.Path):
 		return WhyName
-	case len(w.u.Dir)+1+len(c.From) > maxPath || len(w.u.Root)+1+len(c.Path) > maxPath:
+	case max(len(w.u.Dir), len(w.u.Root))+1+len(c.Path) > maxPath:
 		return WhyLong
 	case c.After.Exists && t != 0 && t != fs.ModeDir && t != fs.ModeSymlink:
 		return WhySpecial
@@ -193,6 +179,27 @@ func (w *deriving) why(c *Change) Why {
 		return WhyMount
 	}
 	return ""
+}
+
+// root begins with the directories themselves. The upper one was made by us, without attributes.
+func (w *deriving) root() error {
+	lower, err := openPath(unix.AT_FDCWD, w.u.Root)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: w.u.Root, Err: err}
+	}
+	defer unix.Close(lower) //nolint:errcheck // it is O_PATH
+	before, _, err := w.look(lower, "")
+	if err != nil {
+		return &fs.PathError{Op: "look at", Path: w.u.Root, Err: err}
+	}
+	after, _, err := w.look(w.d.up, "")
+	if err != nil {
+		return &fs.PathError{Op: "look at", Path: w.u.Dir, Err: err}
+	}
+	if after.Xattrs = before.Xattrs; !after.SameMeta(&before) {
+		w.add(Change{Before: before, After: after})
+	}
+	return w.dir(w.d.up, "", at{lower: lower, show: true, since: w.since(&before)})
 }
 
 // dir walks the directory of the upper layer behind fd, whose path from the root is rel.
@@ -207,57 +214,39 @@ func (w *deriving) dir(fd int, rel string, in at) error {
 			return err
 		}
 	}
-	have := names
-	if in.moved && in.show {
-		err = w.missing(in.lower, names, func(name string) error {
-			have = append(have, name)
-			return w.came(path.Join(rel, name), path.Join(in.lower, name), in)
-		})
+	if in.lower < 0 || in.show {
+		return nil
 	}
-	if err == nil && in.there && (in.moved || !in.show) { // all is gone that had the name before, and has none above
-		err = w.missing(rel, have, func(name string) error { return w.gone(path.Join(rel, name), State{}, in.doubt) })
-	}
-	return err
+	return w.each(in.lower, rel, func(name, rel string, before State) error { // all is gone that has no name above
+		if _, above := slices.BinarySearch(names, name); above || w.laid[rel] {
+			return nil
+		}
+		c := Change{Path: rel, Before: before, Doubt: in.doubt}
+		err := w.goes(in.lower, name, &c)
+		w.add(c)
+		return err
+	})
 }
 
-// missing hands over the names in a directory of the lower layer that are not among those above.
-func (w *deriving) missing(dir string, above []string, use func(name string) error) error {
-	names, err := w.lower.List(dir)
+// each calls f with what is in a directory of the root, whose path is rel.
+func (w *deriving) each(lower int, rel string, f func(name, rel string, s State) error) error {
+	names, err := list(lower)
+	if err != nil {
+		return &fs.PathError{Op: "list", Path: path.Join(w.u.Root, rel), Err: err}
+	}
 	for _, name := range names {
-		if err == nil && !slices.Contains(above, name) && !w.laid[path.Join(dir, name)] {
-			err = use(name)
+		s, _, err := w.look(lower, name)
+		if err == unix.ENOENT {
+			continue
+		}
+		if err == nil {
+			err = f(name, path.Join(rel, name), s)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return err
-}
-
-// came adds what has come to rel with a directory that was renamed by a mark: it is at from in the lower layer.
-func (w *deriving) came(rel, from string, in at) error {
-	c := Change{Path: rel, Lower: from, Doubt: in.doubt}
-	var err error
-	if c.After, err = w.lower.Look(from); err == nil && in.there {
-		c.Before, err = w.lower.Look(rel)
-	}
-	if err != nil {
-		return err
-	}
-	c.After.Links, c.After.Ino = 1, 0 // each of its names comes by itself
-	if c.Doubt = max(c.Doubt, w.doubt(&c.After), w.doubt(&c.Before)); !c.After.IsDir() {
-		return w.leaf(c)
-	}
-	if !c.Before.IsDir() || !c.After.SameMeta(&c.Before) {
-		w.add(c)
-	}
-	in.there = c.Before.IsDir()
-	var have []string
-	err = w.missing(from, nil, func(name string) error {
-		have = append(have, name)
-		return w.came(path.Join(rel, name), path.Join(from, name), in)
-	})
-	if err == nil && in.there {
-		err = w.missing(rel, have, func(name string) error { return w.gone(path.Join(rel, name), State{}, in.doubt) })
-	}
-	return err
+	return nil
 }
 
 // name looks at one name of the upper layer.
@@ -266,125 +255,82 @@ func (w *deriving) name(dir int, name, rel string, in at) error {
 	if err != nil {
 		return &fs.PathError{Op: "look at", Path: path.Join(w.u.Dir, rel), Err: err}
 	}
-	c := Change{Path: rel, After: after, From: rel, Doubt: in.doubt}
-	if in.there { // else what is there is below a link, or below what is no directory
-		if c.Before, err = w.lower.Look(rel); err != nil {
-			return err
+	c := Change{Path: rel, After: after, Doubt: in.doubt, marked: m.any}
+	if in.lower >= 0 {
+		if c.Before, _, err = w.look(in.lower, name); err == unix.ENOENT {
+			err = nil
+		} else if err != nil {
+			return &fs.PathError{Op: "look at", Path: path.Join(w.u.Root, rel), Err: err}
 		}
 	}
-	if m.whiteout {
-		if w.laid[rel] || !c.Before.Exists {
-			return nil
-		}
-		return w.gone(rel, c.Before, in.doubt)
-	}
-	c.marked, c.Doubt = m.any, max(c.Doubt, w.doubt(&c.Before))
-	if m.copied && !c.Before.Exists && in.there { // it was removed meanwhile, or is another one that was renamed
-		above, err := w.lower.Look(strings.TrimPrefix(path.Dir("/"+rel), "/"))
-		if err != nil {
-			return err
-		}
-		if w.since(&above) {
-			c.Doubt = max(c.Doubt, Perhaps)
-		}
-	}
+	c.Doubt = max(c.Doubt, w.doubt(&c.Before))
 	switch {
-	case m.other || m.redirect != "" && !w.u.Redirect:
+	case m.whiteout && (w.laid[rel] || !c.Before.Exists):
+		return nil
+	case m.whiteout:
+		c.After = State{}
+	case m.other:
 		c.Why = WhyUnknown
 	case w.laid[rel] && c.Before.Exists:
 		c.Why = WhyHidden
+	case m.copied && !c.Before.Exists && in.since: // it was removed meanwhile, or is another one that was renamed
+		c.Doubt = max(c.Doubt, Perhaps)
 	}
-	if !after.IsDir() {
-		return w.leaf(c)
+	c.Why = cmp.Or(c.Why, w.why(&c))
+	if c.Before.IsDir() && !c.After.IsDir() {
+		err = w.goes(in.lower, name, &c)
 	}
-	if c.Why = cmp.Or(c.Why, w.why(&c)); !c.Before.IsDir() || !after.SameMeta(&c.Before) || c.Why != "" {
+	same := c.Before.Exists && c.After.SameMeta(&c.Before) // nobody has compared contents of files
+	if c.Why != "" || !same || !c.After.IsDir() && (c.After.Links > 1 || c.Before.Links > 1 || c.After.IsFile() || c.After.Target != c.Before.Target) {
 		w.add(c)
 	}
-	if c.Why != "" {
-		return nil
+	if err != nil || c.Why != "" || !c.After.IsDir() {
+		return err
 	}
 	fd, err := w.open(dir, name, rel)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path.Join(w.u.Dir, rel), Err: err}
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
-	below := at{there: c.Before.IsDir(), lower: path.Join(in.lower, name), moved: in.moved, doubt: c.Doubt}
-	below.show = !m.opaque && in.show && (below.there || in.moved)
-	if m.redirect != "" {
-		below.lower, below.moved, below.show = path.Join(in.lower, m.redirect), true, true
-		if top, is := strings.CutPrefix(m.redirect, "/"); is {
-			below.lower = top
+	below := at{lower: -1, show: !m.opaque && in.show, since: w.since(&c.Before), doubt: c.Doubt}
+	if c.Before.IsDir() {
+		if below.lower, err = openPath(in.lower, name); err != nil {
+			return &fs.PathError{Op: "open", Path: path.Join(w.u.Root, rel), Err: err}
 		}
-		below.moved = below.lower != rel
+		defer unix.Close(below.lower) //nolint:errcheck // it is O_PATH
 	}
 	return w.dir(fd, rel, below)
 }
 
-// leaf adds the change of a file, link or special file, if it is one. A file that was copied up stays in the list even where nothing else
-// differs, since nobody has compared the contents; and so does a name whose file has others.
-func (w *deriving) leaf(c Change) error {
-	if c.After.Is(fs.ModeSymlink) && c.Before.Exists && c.Why == "" && c.After.Links <= 1 && c.Before.Links <= 1 &&
-		c.After.SameMeta(&c.Before) && c.After.Target == c.Before.Target {
+// goes looks for what others changed meanwhile, and what the program could not see, in a directory that is gone: the one of that name in the
+// directory lower of the root. All else is as it is.
+func (w *deriving) goes(lower int, name string, c *Change) error {
+	if c.Doubt = max(c.Doubt, w.doubt(&c.Before)); !c.Before.IsDir() {
 		return nil
 	}
-	if c.Before.IsDir() {
-		n := len(w.d.Changes)
-		if err := w.gone(c.Path, c.Before, c.Doubt); err != nil { // for its doubts
-			return err
-		}
-		gone := w.d.Changes[n]
-		w.d.Changes = w.d.Changes[:n]
-		c.Doubt, c.Why = max(c.Doubt, gone.Doubt), cmp.Or(c.Why, gone.Why)
+	fd, err := openPath(lower, name)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path.Join(w.u.Root, c.Path), Err: err}
 	}
-	w.add(c)
-	return nil
-}
-
-// gone adds that what was at rel is gone, a directory with all in it. The zero before is one that was not looked at.
-func (w *deriving) gone(rel string, before State, doubt Doubt) (err error) {
-	if !before.Exists {
-		if before, err = w.lower.Look(rel); err != nil || !before.Exists {
-			return err
+	defer unix.Close(fd) //nolint:errcheck // it is O_PATH
+	return w.each(fd, c.Path, func(name, rel string, s State) error {
+		if slices.Contains(w.u.Mounts, rel) {
+			c.Why = WhyMount
+			return nil
 		}
-	}
-	c := Change{Path: rel, Before: before, Doubt: max(doubt, w.doubt(&before))}
-	if before.IsDir() {
-		if err := w.inside(rel, &c); err != nil {
-			return err
-		}
-	}
-	w.add(c)
-	return nil
-}
-
-// inside looks for what others changed meanwhile, and what the program could not see, in a directory that is gone.
-func (w *deriving) inside(dir string, c *Change) error {
-	names, err := w.lower.List(dir)
-	for _, name := range names {
-		rel := path.Join(dir, name)
 		if w.laid[rel] {
 			c.Why = WhyHidden
 		}
-		if slices.Contains(w.u.Mounts, rel) {
-			c.Why = WhyMount
-			continue
-		}
-		var s State
-		if s, err = w.lower.Look(rel); err != nil {
-			break
-		}
-		if c.Doubt = max(c.Doubt, w.doubt(&s)); s.IsDir() {
-			if err = w.inside(rel, c); err != nil {
-				break
-			}
-		}
-	}
-	return err
+		in := Change{Path: rel, Before: s, Doubt: c.Doubt, Why: c.Why}
+		err := w.goes(fd, name, &in)
+		c.Doubt, c.Why = in.Doubt, in.Why
+		return err
+	})
 }
 
 // since says that something happened to what is there after the run had begun.
 func (w *deriving) since(s *State) bool {
-	return s.Exists && !s.ChangeTime.Before(w.u.Stamp) && !w.u.Put[s.Ino].Equal(s.ChangeTime)
+	return s.Exists && !s.ChangeTime.Before(w.u.Stamp)
 }
 
 // doubt says whether others have changed meanwhile what is there. Of a directory only another place, mode or owner counts, which moves its
@@ -401,10 +347,10 @@ func (w *deriving) doubt(s *State) Doubt {
 	return Changed
 }
 
-// look is the state of one name of the upper layer, and the kernel's marks on it.
+// look is the state of one name in a directory, or of that itself for "", and the kernel's marks on it.
 func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
 	var st unix.Stat_t
-	if err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {
 		return s, m, err
 	}
 	s = State{Exists: true, Mode: modeOf(st.Mode), UID: st.Uid, GID: st.Gid, Links: uint64(st.Nlink), Ino: st.Ino,
@@ -451,9 +397,7 @@ func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
 			m.whiteout = true
 		case mark == "opaque":
 			m.opaque = string(value) == "y"
-		case mark == "redirect":
-			m.redirect = string(value)
-		case mark == "metacopy":
+		case mark == "redirect" || mark == "metacopy":
 			m.other = true
 		case mark == "origin":
 			m.copied = true
@@ -490,6 +434,10 @@ func list(fd int) (names []string, err error) {
 	f := os.NewFile(uintptr(dup), "")
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	return f.Readdirnames(-1)
+}
+
+func openPath(at int, name string) (int, error) {
+	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 }
 
 // grown reads something whose size is not known before.

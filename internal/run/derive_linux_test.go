@@ -16,34 +16,11 @@ import (
 	"moltisfs/internal/testdir"
 )
 
-// plain is a lower layer of a test.
-type plain struct{ root string }
-
-func (p plain) Look(name string) (s State, err error) {
-	var st unix.Stat_t
-	if unix.Lstat(filepath.Join(p.root, name), &st) != nil {
-		return s, nil // nothing is there
-	}
-	s = State{Exists: true, Mode: modeOf(st.Mode), UID: st.Uid, GID: st.Gid, ModTime: time.Unix(st.Mtim.Unix()), Links: uint64(st.Nlink), Ino: st.Ino}
-	if s.IsFile() {
-		s.Size = st.Size
-	}
-	return s, nil
-}
-
-func (p plain) List(dir string) (names []string, err error) {
-	entries, _ := os.ReadDir(filepath.Join(p.root, dir))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, nil
-}
-
 // derives says what a derivation comes to, one line a change.
 func derives(t *testing.T, u Upper) string {
 	t.Helper()
 	u.Stamp = time.Now().Add(time.Hour)
-	d, err := Derive(u, plain{u.Root})
+	d, err := Derive(u)
 	testdir.Must(t, err)
 	defer d.Close()
 	var out []string
@@ -109,7 +86,7 @@ func TestClosedInUpper(t *testing.T) {
 	if got := derives(t, u); got != want {
 		t.Errorf("it came to\n%s\nand not to\n%s", got, want)
 	}
-	d, err := Derive(u, plain{u.Root})
+	d, err := Derive(u)
 	testdir.Must(t, err)
 	at := slices.IndexFunc(d.Changes, func(c Change) bool { return c.Path == "closed/in/f" })
 	f, err := d.Open(&d.Changes[at])

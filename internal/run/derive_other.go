@@ -8,7 +8,7 @@ import "os"
 type Derived struct{ Changes []Change }
 
 // Derive gives the reason.
-func Derive(Upper, Lower) (*Derived, error) { return nil, errSystem }
+func Derive(Upper) (*Derived, error) { return nil, errSystem }
 
 // Close does nothing.
 func (*Derived) Close() {}

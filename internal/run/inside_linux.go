@@ -47,7 +47,6 @@ type order struct {
 	User, Own bool
 	Mounts    []string
 	Sockets   []string // outside of the root
-	Probe     bool     // nothing is run
 
 	Args, Env []string
 	Dir       string
@@ -56,40 +55,38 @@ type order struct {
 
 // A report says how far the helper is. Each is one packet.
 type report struct {
-	Step, Path, Said string // the step that failed, what it was about, and more words of the kernel
-	Errno            unix.Errno
-	Started, Paused  bool
-	Status           *ended // the program's
+	Failed  *stepError
+	Started bool
+	Status  *Status // the program's
 }
-
-type ended struct {
-	Code   int
-	Signal syscall.Signal
-	Limit  Limit
-	Err    string
-}
-
-// The commands to a helper. Each is one packet: this byte, and of signal the number.
-const (
-	cmdSignal = iota
-	cmdPause
-	cmdResume
-)
 
 // A stepError is a step of the helper that failed.
 type stepError struct {
-	step, path, said string
-	err              error
+	Step, Path string
+	Errno      unix.Errno
+	Said       string // words of the kernel, or an error that is no number
 }
 
-func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *stepError) Error() string { return e.Step + ": " + e.cause().Error() }
+
+// cause is the error without the step.
+func (e *stepError) cause() error {
+	if e.Errno != 0 {
+		return e.Errno
+	}
+	return errors.New(e.Said)
+}
 
 // step gives the error for a step, nil if err is.
 func step(name, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &stepError{step: name, path: path, err: err}
+	e := &stepError{Step: name, Path: path}
+	if !errors.As(err, &e.Errno) {
+		e.Said = err.Error()
+	}
+	return e
 }
 
 // The steps by which a reason is found.
@@ -109,21 +106,14 @@ func help() {
 	}
 	var program atomic.Int64
 	err := furnishPlace(&o)
-	if err == nil && o.Probe {
-		tell(report{Started: true}, -1)
-		os.Exit(0)
-	}
 	if err == nil {
 		err = runProgram(&o, &program)
 	}
-	r := report{Step: "running the helper", Said: fmt.Sprint(err)}
-	if e, ok := err.(*stepError); ok {
-		r = report{Step: e.step, Path: e.path, Said: e.said}
-		if r.Errno, ok = e.err.(unix.Errno); !ok {
-			r.Said = strings.TrimSpace(e.err.Error() + " " + e.said)
-		}
+	e, ok := err.(*stepError)
+	if !ok {
+		e = &stepError{Step: "running the helper", Said: fmt.Sprint(err)}
 	}
-	tell(r, -1)
+	tell(report{Failed: e}, -1)
 	os.Exit(exitFailed)
 }
 
@@ -154,9 +144,9 @@ func tell(r report, fd int) {
 	_ = unix.Sendmsg(controlFD, []byte(b.String()), rights, nil, 0) // nobody is there any more, and obey ends us
 }
 
-// obey carries out commands until the process that sends them has ended. Then all ends.
+// obey passes signals on until the process that sends them, a byte each, has ended. Then all ends.
 func obey(program *atomic.Int64) {
-	var b [2]byte
+	var b [1]byte
 	for {
 		n, err := unix.Read(controlFD, b[:])
 		if err == unix.EINTR {
@@ -165,45 +155,10 @@ func obey(program *atomic.Int64) {
 		if err != nil || n == 0 {
 			os.Exit(128 + int(unix.SIGKILL))
 		}
-		pid := int(program.Load())
-		switch {
-		case pid == 0:
-		case b[0] == cmdSignal:
-			_ = unix.Kill(-pid, unix.Signal(b[1])) // it may have ended
-		case b[0] == cmdPause:
-			_ = unix.Kill(-1, unix.SIGSTOP)
-			for begun := time.Now(); !stopped() && time.Since(begun) < time.Second; {
-				time.Sleep(time.Millisecond) // a system call that can't be interrupted is under way
-			}
-			tell(report{Paused: true}, -1)
-		case b[0] == cmdResume:
-			_ = unix.Kill(-1, unix.SIGCONT)
+		if pid := int(program.Load()); pid != 0 {
+			_ = unix.Kill(-pid, unix.Signal(b[0])) // it may have ended
 		}
 	}
-}
-
-// stopped says whether all processes but this one are stopped.
-func stopped() bool {
-	for _, pid := range pids() {
-		b, err := os.ReadFile("/proc/" + pid + "/stat")
-		_, state, ok := strings.Cut(string(b), ") ")
-		if pid != "1" && err == nil && ok && !strings.ContainsAny(state[:1], "TtZX") {
-			return false
-		}
-	}
-	return true
-}
-
-// pids lists the processes.
-func pids() []string {
-	var all []string
-	_ = children(unix.AT_FDCWD, "/proc", func(_ int, name string) error {
-		if name[0] >= '1' && name[0] <= '9' {
-			all = append(all, name)
-		}
-		return nil
-	})
-	return all
 }
 
 // Attributes of mounts.
@@ -362,7 +317,9 @@ func overlay(o *order, root, run int) (int, error) {
 			}
 			said += strings.TrimSpace(string(b[:n])) + " "
 		}
-		return -1, &stepError{stepOverlay, o.Root, strings.TrimSpace(said), err}
+		e := step(stepOverlay, o.Root, err).(*stepError)
+		e.Said = strings.TrimSpace(e.Said + " " + said)
+		return -1, e
 	}
 	upper, err := openPath(run, UpperName)
 	if err != nil {
@@ -379,12 +336,10 @@ func overlay(o *order, root, run int) (int, error) {
 		return fail(err, -1)
 	}
 	defer unix.Close(fs) //nolint:errcheck // it is mounted by then
-	options := [][2]string{{"lowerdir", proc(root)}, {"upperdir", proc(upper)}, {"workdir", proc(work)}, {"metacopy", "off"},
+	options := [][2]string{{"lowerdir", proc(root)}, {"upperdir", proc(upper)}, {"workdir", proc(work)}, {"metacopy", "off"}, {"redirect_dir", "nofollow"},
 		{"index", "off"}} // else a file that has several names changes under those, too, that nothing in the upper layer tells of
-	if o.User { // the kernel refuses redirects with it
+	if o.User {
 		err = unix.FsconfigSetFlag(fs, "userxattr")
-	} else {
-		options = append(options, [2]string{"redirect_dir", "on"})
 	}
 	if err == nil { // else the end of the mount, and each fsync, would wait for the whole disk
 		err = unix.FsconfigSetFlag(fs, "volatile")
@@ -507,7 +462,7 @@ func conceal(path string) error {
 // runProgram gives all privileges up, starts the program, and ends with it.
 func runProgram(o *order, program *atomic.Int64) error {
 	if err := os.Chdir(o.Dir); err != nil {
-		return step(stepDir, o.Dir, err.(*os.PathError).Err)
+		return step(stepDir, o.Dir, err)
 	}
 	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
 	if o.Limits.Disk > 0 {
@@ -537,7 +492,7 @@ func runProgram(o *order, program *atomic.Int64) error {
 		return err
 	}
 	go obey(program) // not before: fewer threads give their privileges up sooner
-	e := ended{}
+	e := Status{}
 	name, err := exec.LookPath(o.Args[0])
 	pid := 0
 	if err == nil {
@@ -582,8 +537,15 @@ func runProgram(o *order, program *atomic.Int64) error {
 // count ends all when there are more processes than most. A limit of the kernel would not hold root, and would count the user's others.
 func count(most int) {
 	for {
-		if len(pids())-1 > most {
-			tell(report{Status: &ended{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
+		n := 0
+		_ = children(unix.AT_FDCWD, "/proc", func(_ int, name string) error {
+			if name[0] >= '1' && name[0] <= '9' {
+				n++
+			}
+			return nil
+		})
+		if n-1 > most {
+			tell(report{Status: &Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
 			os.Exit(0)
 		}
 		time.Sleep(100 * time.Millisecond)

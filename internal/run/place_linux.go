@@ -24,13 +24,13 @@ import (
 
 const another = "name a data directory on a file system of its own, such as a volume, with --data-dir or MOLTIS_DATA_DIR"
 
-// Probe says why a run over o.Root can't be had, by making one in which nothing runs.
+// Probe says why a run over o.Root can't be had, by making one. That there is no true to run in it does not matter.
 func Probe(o Options) error {
 	r, err := New(o)
 	if err != nil {
 		return err
 	}
-	p, err := r.start(context.Background(), Program{}, true)
+	p, err := r.Start(context.Background(), Program{Args: []string{"true"}})
 	if err == nil {
 		_, err = p.Wait()
 	}
@@ -48,11 +48,6 @@ func checked(o Options) (_ Options, own bool, err error) {
 	}
 	if _, err := os.Lstat(marker); err == nil {
 		return refuse(Nested, "", "this is inside of a run already", "run the program itself: it is in the overlay of that run")
-	}
-	for _, p := range slices.Concat([]string{o.Root, o.Data}, o.Write, o.Conceal) {
-		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
-			return refuse(Place, p, strconv.Quote(p)+" is no absolute path", "")
-		}
 	}
 	for _, kernels := range []string{"/", "/proc", "/sys", "/dev"} {
 		if o.Root == kernels || kernels != "/" && within(o.Root, kernels) && !within(o.Root, "/dev/shm") {
@@ -72,19 +67,15 @@ func checked(o Options) (_ Options, own bool, err error) {
 			}
 		}
 	}
-	o.Hidden, o.Conceal = slices.Clone(o.Hidden), slices.Clone(o.Conceal)
-	o.Conceal = slices.DeleteFunc(append(o.Conceal, o.Data), func(p string) bool {
-		if name, err := filepath.Rel(o.Root, p); err == nil && p != o.Root && within(p, o.Root) {
-			o.Hidden = append(o.Hidden, name)
-			return true
-		}
-		return false
-	})
-	for _, name := range o.Hidden {
-		if name == "." || !filepath.IsLocal(name) || filepath.Clean(name) != name {
-			return refuse(Place, name, strconv.Quote(name)+" is no name below the root", "")
+	hidden, conceal := slices.Clone(o.Hidden), []string(nil)
+	for _, p := range append(slices.Clip(o.Conceal), o.Data) {
+		if name, below := strings.CutPrefix(p, o.Root+"/"); below {
+			hidden = append(hidden, name)
+		} else {
+			conceal = append(conceal, p)
 		}
 	}
+	o.Hidden, o.Conceal = hidden, conceal
 	own = !privileged()
 	var st unix.Stat_t
 	if err := unix.Stat(o.Root, &st); err != nil {
@@ -157,9 +148,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	control *os.File
 	reports chan report
-	paused  chan struct{}
-	gone    chan struct{} // closed when the helper is gone
-	over    chan struct{} // and when all is copied that the program has written
+	over    chan struct{} // closed when all is copied that the program has written
 	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
 	stdin   *os.File // ours, of the program's input; nil where it is none of ours
@@ -173,10 +162,6 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if len(p.Args) == 0 {
 		return nil, &Error{Reason: Failed, Why: "there is no program to run"}
 	}
-	return r.start(ctx, p, false)
-}
-
-func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error) {
 	if r.Root == "" {
 		return nil, &Error{Reason: Gone, Path: r.id, Why: "the record of the run " + r.id + " is damaged", Do: "drop it"}
 	}
@@ -198,16 +183,12 @@ func (r *Run) start(ctx context.Context, p Program, probe bool) (*Process, error
 	if err := fresh(r.file("tmp")); err != nil { // a link of an earlier program's could lead elsewhere
 		return nil, failed("making /tmp", err)
 	}
-	if r.Mounts = mounts; !probe {
-		r.Args = p.Args
-		r.Boot, r.Synced = boot(), false
-		if err := r.save(); err != nil {
-			return nil, err
-		}
+	r.Mounts, r.Args, r.Boot = mounts, p.Args, boot()
+	if err := r.save(); err != nil {
+		return nil, err
 	}
-	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root), Probe: probe,
+	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root),
 		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
-	o.Note = nil
 	for _, name := range r.Hidden {
 		if under(name, mounts) { // the overlay does not have it
 			o.Conceal = append(slices.Clip(o.Conceal), filepath.Join(r.Root, name))
@@ -242,8 +223,8 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close()                //nolint:errcheck // the helper has it
 	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended
-	q := &Process{r: r, control: os.NewFile(uintptr(pair[0]), "control"), reports: make(chan report, 4), paused: make(chan struct{}, 1),
-		gone: make(chan struct{}), over: make(chan struct{}), why: make(chan Limit, 1)}
+	q := &Process{r: r, control: os.NewFile(uintptr(pair[0]), "control"), reports: make(chan report, 4),
+		over: make(chan struct{}), why: make(chan Limit, 1)}
 	written, err := written(o)
 	if err != nil {
 		return nil, errors.Join(failed("writing the order", err), q.control.Close())
@@ -279,7 +260,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 		q.stdin.Close() //nolint:errcheck // the helper has it
 	}
 	if err != nil {
-		return nil, errors.Join(explain(&stepError{step: stepPrivate, err: err}, o), q.control.Close())
+		return nil, errors.Join(explain(step(stepPrivate, "/", err).(*stepError), o), q.control.Close())
 	}
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
@@ -297,35 +278,30 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	if !ok {
 		return nil, &Error{Reason: Failed, Why: "the helper ended: " + cmd.ProcessState.String()}
 	}
-	e := &stepError{first.Step, first.Path, first.Said, first.Errno}
-	if first.Errno == 0 {
-		e.err = errors.New(first.Said)
-	}
-	return nil, explain(e, o)
+	return nil, explain(first.Failed, o)
 }
 
 // explain gives the reason for which the helper failed at a step.
 func explain(e *stepError, o order) error {
-	var errno unix.Errno
-	errors.As(e.err, &errno)
+	errno := e.Errno
 	switch denied := errno == unix.EPERM || errno == unix.EACCES || errno == unix.ENOSPC || errno == unix.EUSERS; {
-	case e.step == stepProc && denied:
+	case e.Step == stepProc && denied:
 		return &Error{Namespaces, "", "this container hides parts of /proc, so that programs can't have one of their own",
 			"start the container with --security-opt systempaths=unconfined, or use moltis-fs outside of it", e}
-	case e.step == stepPrivate && (denied || errno == unix.EINVAL || errno == unix.ENOSYS):
+	case e.Step == stepPrivate && (denied || errno == unix.EINVAL || errno == unix.ENOSYS):
 		return &Error{Namespaces, "", "the kernel gives this user no namespaces", allow(), e}
-	case e.step == stepOverlay && errno == unix.ENODEV:
+	case e.Step == stepOverlay && errno == unix.ENODEV:
 		return &Error{Overlay, "", "the kernel has no overlayfs", "modprobe overlay", e}
-	case e.step == stepOverlay:
+	case e.Step == stepOverlay:
 		why := "the kernel makes no overlay over " + o.Root + " with its upper layer in " + o.Data
-		if e.said != "" {
-			why += " (" + e.said + ")"
+		if e.Said != "" {
+			why += " (" + e.Said + ")"
 		}
 		return &Error{Overlay, o.Data, why, another + "; it takes Linux 5.11, and ext4, xfs, btrfs or tmpfs", e}
-	case e.step == stepDir:
-		return &Error{Place, e.path, "the program can't begin in " + e.path, "name a directory that is there, and not hidden", e}
+	case e.Step == stepDir:
+		return &Error{Place, e.Path, "the program can't begin in " + e.Path, "name a directory that is there, and not hidden", e}
 	}
-	return &Error{Failed, e.path, e.step, "", e.err}
+	return &Error{Failed, e.Path, e.Step, "", e.cause()}
 }
 
 // allow says what to change where there are no namespaces.
@@ -361,7 +337,6 @@ func written(o order) (*os.File, error) {
 
 // listen takes the helper's reports until it ends.
 func (q *Process) listen() {
-	defer close(q.gone)
 	defer close(q.reports)
 	raw, err := q.control.SyscallConn()
 	for err == nil {
@@ -379,10 +354,6 @@ func (q *Process) listen() {
 			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && q.screen != nil {
 				q.screen.begin(fds[0])
 			}
-		}
-		if r.Paused {
-			q.paused <- struct{}{}
-			continue
 		}
 		q.reports <- r
 	}
@@ -410,12 +381,9 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 	}
 	switch {
 	case ok && last.Status != nil:
-		q.status = Status{Code: last.Status.Code, Signal: last.Status.Signal, Limit: last.Status.Limit}
-		if last.Status.Err != "" {
-			q.status.Err = errors.New(last.Status.Err)
-		}
-	case ok && !last.Started:
-		q.err = explain(&stepError{last.Step, last.Path, last.Said, last.Errno}, order{})
+		q.status = *last.Status
+	case ok && last.Failed != nil:
+		q.err = explain(last.Failed, order{})
 	default: // it was killed, and the program with it
 		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL}
 		if len(q.why) > 0 {
@@ -480,49 +448,21 @@ func (q *Process) Wait() (Status, error) {
 	return q.status, q.err
 }
 
-// Signal sends a signal to the program's group of processes.
-func (q *Process) Signal(s syscall.Signal) error { return q.send(cmdSignal, byte(s)) }
+// Signal sends a signal to the program's group of processes. SIGWINCH gives its terminal the size of ours.
+func (q *Process) Signal(s syscall.Signal) error {
+	if s == unix.SIGWINCH && q.screen != nil {
+		q.screen.resize()
+		return nil
+	}
+	if _, err := q.control.Write([]byte{byte(s)}); err != nil {
+		return failed("reaching the helper", err)
+	}
+	return nil
+}
 
 // Kill ends the program and all that it has started.
 func (q *Process) Kill() error {
 	q.stop("")
-	return nil
-}
-
-// Pause stops the program and all that it has started until Resume, and gives a terminal back meanwhile.
-func (q *Process) Pause() error {
-	err := q.send(cmdPause, 0)
-	if err == nil {
-		select {
-		case <-q.paused:
-		case <-q.gone: // not over: who reads the output may call this
-		}
-	}
-	if q.screen != nil {
-		q.screen.pause()
-	}
-	return err
-}
-
-// Resume has the program go on.
-func (q *Process) Resume() error {
-	if q.screen != nil {
-		q.screen.resume()
-	}
-	return q.send(cmdResume, 0)
-}
-
-// Resize gives the program's terminal the size of ours.
-func (q *Process) Resize() {
-	if q.screen != nil {
-		q.screen.resize()
-	}
-}
-
-func (q *Process) send(command, more byte) error {
-	if _, err := q.control.Write([]byte{command, more}); err != nil {
-		return failed("reaching the helper", err)
-	}
 	return nil
 }
 

@@ -18,12 +18,11 @@ import (
 type Options struct {
 	Root    string   // the workspace
 	Data    string   // the data directory, which is closed to the program; runs are below Data/runs
-	Hidden  []string // names below the root, relative to it, that are not there for the program; nor are their hard links
+	Hidden  []string // names below the root, relative to it, that are not there for the program
 	Conceal []string // files and directories outside of the root that the program finds empty
 	Write   []string // directories outside of the root that are writable and outside of the history
 	Network bool
 	Limits  Limits
-	Note    []byte // the caller's own words about the run, kept with it
 }
 
 // Limits end a program with all that it has started; 0 is no limit.
@@ -61,34 +60,28 @@ type Status struct {
 	Code   int            // its exit status; 128 and the signal where one ended it, 126 or 127 where it was not started
 	Signal syscall.Signal // 0 where none ended it
 	Limit  Limit          // the limit that ended it, or ""
-	Err    error          // why it was not started, where Code is 126 or 127
+	Err    string         // why it was not started, where Code is 126 or 127
 }
 
 // Upper is the upper layer of a run, for those who make changes of it. A file of the lower layer that has several names becomes one of its own
 // under the name by which it is changed; the program sees the old content by the others, and so it stays.
 type Upper struct {
-	Root     string    // the lower layer
-	Dir      string    // the upper layer
-	User     bool      // the kernel's marks are user.overlay.*, and trusted.overlay.* where it is not set
-	Redirect bool      // directories of the lower layer are renamed by a mark
-	Stamp    time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
-	Laid     []string  // names relative to Root that are whited out by us
-	Mounts   []string  // names relative to Root where other file systems are mounted, which the program could only read
-
-	// Put has the change times of what was put into the root for this very run while it went on, by inode: nobody else has changed it.
-	Put map[uint64]time.Time
+	Root   string    // the lower layer
+	Dir    string    // the upper layer
+	User   bool      // the kernel's marks are user.overlay.*, and trusted.overlay.* where it is not set
+	Stamp  time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
+	Laid   []string  // names relative to Root that are whited out by us
+	Mounts []string  // names relative to Root where other file systems are mounted, which the program could only read
 }
 
 // Info is a run as List has it.
 type Info struct {
-	ID      string
-	Root    string
-	Began   time.Time
-	Args    []string // of the last program
-	Live    bool     // somebody has it open
-	Damaged bool     // its record can't be read; it can only be dropped
-	Torn    bool     // the machine ended before the upper layer was on the disk: files in it may be empty or cut
-	Note    []byte
+	ID    string
+	Root  string
+	Began time.Time
+	Args  []string // of the last program
+	Live  bool     // somebody has it open
+	Torn  bool     // the machine was started anew since, and nobody knows what of it was on the disk: files may be empty or cut
 }
 
 // A Reason says why a run can't be had.

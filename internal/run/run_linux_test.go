@@ -506,7 +506,11 @@ func TestHeld(t *testing.T) {
 		must(t, err)
 		defer unix.Close(leak)
 
-		o.Hidden = []string{".env", "sub/.env", "secrets", "not/there"}
+		o.Hidden, err = Closed(o.Root, func(in string) func(string, bool) (bool, bool) {
+			return func(name string, _ bool) (shut, enter bool) { return name == ".env" || in+name == "secrets", true }
+		})
+		must(t, err)
+		o.Hidden = append(o.Hidden, "not/there")
 		o.Conceal = []string{out + "/key", out + "/keys", out + "/missing"}
 		o.Write = []string{out + "/cache", out + "/nocache", out + "/linked"}
 		must(t, errors.Join(os.Mkdir(out+"/other", 0o755), os.Symlink("other", out+"/linked")))

@@ -28,6 +28,14 @@ func Open(string, string) (*Run, error) { return nil, errSystem }
 // List lists none.
 func List(string) ([]Info, error) { return nil, nil }
 
+// Closed lists none.
+func Closed(string, func(string) func(string, bool) (bool, bool)) ([]string, error) {
+	return nil, errSystem
+}
+
+// Temporary is empty.
+func (*Run) Temporary(string) string { return "" }
+
 // ID is empty.
 func (*Run) ID() string { return "" }
 
@@ -36,9 +44,6 @@ func (*Run) Info() Info { return Info{} }
 
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
-
-// Seal does nothing.
-func (*Run) Seal([]string) error { return errSystem }
 
 // Start starts nothing.
 func (*Run) Start(context.Context, Program) (*Process, error) { return nil, errSystem }
@@ -54,15 +59,6 @@ func (*Process) Wait() (Status, error) { return Status{}, errSystem }
 
 // Signal does nothing.
 func (*Process) Signal(syscall.Signal) error { return errSystem }
-
-// Pause does nothing.
-func (*Process) Pause() error { return errSystem }
-
-// Resume does nothing.
-func (*Process) Resume() error { return errSystem }
-
-// Resize does nothing.
-func (*Process) Resize() {}
 
 // Kill does nothing.
 func (*Process) Kill() error { return errSystem }

@@ -7,7 +7,6 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +32,6 @@ type record struct {
 	Began     time.Time
 	Args      []string
 	Boot      string // of the machine, when the last program began
-	Synced    bool   // the upper layer is on the disk
 }
 
 // A Run is an upper layer over a workspace, which is open to this process alone. Its methods are for one goroutine.
@@ -260,26 +258,19 @@ func (r *Run) furnish() error {
 	return err
 }
 
-// lay whites the hidden names out, and those that are hard links of them.
+// lay whites the hidden names out.
 func (r *Run) lay(root, upper int) error {
-	names, err := withLinks(root, r.Hidden)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names) // a directory comes before what is in it
-	laid := map[string]bool{}
-	for _, name := range names {
-		gone := under(name, r.Mounts)
-		for up := name; up != "." && !gone; up = filepath.Dir(up) {
-			gone = laid[up]
-		}
-		if gone {
+	slices.Sort(r.Hidden) // a directory comes before what is in it
+	for _, name := range r.Hidden {
+		if under(name, r.Mounts) {
 			continue
 		}
-		if laid[name], err = whiteout(root, upper, name); err != nil {
-			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
+		if n := len(r.Laid); n > 0 && within(name, r.Laid[n-1]) {
+			continue
 		}
-		if laid[name] {
+		if laid, err := whiteout(root, upper, name); err != nil {
+			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
+		} else if laid {
 			r.Laid = append(r.Laid, name)
 		}
 	}
@@ -355,37 +346,52 @@ func resemble(l, u int) error {
 		unix.UtimesNanoAt(unix.AT_FDCWD, proc(u), []unix.Timespec{want.Atim, want.Mtim}, 0))
 }
 
-// withLinks gives the names below root, and the other names there of files that they name or that are below them.
-func withLinks(root int, names []string) ([]string, error) {
+// mostClosed is how many names Closed lists.
+const mostClosed = 100_000
+
+// Closed lists the names below a directory, relative to it, that are closed, and the other names there of files that are, or lie in what is. look
+// gives, for each directory that is walked (the path from dir, with a slash at the end, or ""), a function that says of a name in it whether that is
+// closed, and whether to look into it.
+func Closed(dir string, look func(in string) func(name string, isDir bool) (shut, enter bool)) (closed []string, err error) {
+	root, err := openPath(unix.AT_FDCWD, dir)
+	if err != nil {
+		return nil, failed("opening "+dir, err)
+	}
+	defer unix.Close(root) //nolint:errcheck // it is O_PATH
 	type file struct{ dev, ino uint64 }
-	linked := map[file]bool{}
-	note := func(st *unix.Stat_t) {
-		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
-			linked[file{st.Dev, st.Ino}] = true
+	shuts, links, shutDirs := map[file]bool{}, map[file][]string{}, map[string]bool{}
+	last, here := "", look("")
+	err = walk(root, ".", func(name string, st *unix.Stat_t) bool {
+		in, base := filepath.Split(name)
+		inside := shutDirs[in]
+		if in != last && !inside {
+			last, here = in, look(in)
 		}
-	}
-	for _, name := range names {
-		var st unix.Stat_t
-		if unix.Fstatat(root, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue
+		shut, enter := inside, true
+		if !inside {
+			if shut, enter = here(base, st.Mode&unix.S_IFMT == unix.S_IFDIR); shut {
+				closed = append(closed, name)
+			}
 		}
-		note(&st)
-		walk(root, name, func(_ string, st *unix.Stat_t) bool { note(st); return true })
-	}
-	if len(linked) == 0 {
-		return names, nil
-	}
-	hidden := map[string]bool{}
-	for _, name := range names {
-		hidden[name] = true
-	}
-	err := walk(root, ".", func(name string, st *unix.Stat_t) bool {
-		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 && linked[file{st.Dev, st.Ino}] {
-			hidden[name] = true
+		id := file{st.Dev, st.Ino}
+		switch {
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			shutDirs[name+"/"] = shut
+		case st.Nlink > 1 && shut:
+			shuts[id] = true
+		case st.Nlink > 1:
+			links[id] = append(links[id], name)
 		}
-		return !hidden[name]
+		return enter && len(closed) <= mostClosed
 	})
-	return slices.Collect(maps.Keys(hidden)), err
+	for id := range shuts {
+		closed = append(closed, links[id]...)
+	}
+	if len(closed) > mostClosed {
+		return nil, &Error{Reason: Place, Path: dir, Why: fmt.Sprintf("more than %d names below %s are closed to programs", mostClosed, dir),
+			Do: "close whole directories by deny_paths, or name a smaller root"}
+	}
+	return closed, err
 }
 
 // walk calls f with all that is below the directory name of root, at any depth, and with its names relative to root. It goes into a
@@ -475,38 +481,24 @@ func (r *Run) ID() string { return r.id }
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: !r.Synced && r.Boot != "" && r.Boot != boot(), Note: r.Note}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Torn: r.Boot != "" && r.Boot != boot()}
 }
 
 // Upper gives the upper layer.
 func (r *Run) Upper() Upper {
-	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Redirect: !r.User,
-		Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
+	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
 }
 
-// Seal marks directories of the upper layer, named relative to the root, that the root has since the run began: the kernel does not know that,
-// so that what a program deletes in them leaves no whiteout. With the mark each is all that is there.
-func (r *Run) Seal(dirs []string) error {
-	mark := "trusted.overlay.opaque"
-	if r.User {
-		mark = "user.overlay.opaque"
-	}
-	upper, err := unix.Open(r.file(UpperName), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+// Temporary gives the first bytes of a file that the last program has left in its /tmp; "" where there is none.
+func (r *Run) Temporary(name string) string {
+	fd, err := unix.Open(r.file("tmp/"+name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return failed("opening the upper layer", err)
+		return ""
 	}
-	defer unix.Close(upper) //nolint:errcheck // it is O_PATH
-	for _, name := range dirs {
-		fd, err := openDeep(upper, name)
-		if err != nil {
-			return failed("opening a directory of the upper layer", err)
-		}
-		err = unix.Setxattr(proc(fd), mark, []byte("y"), 0)
-		if unix.Close(fd); err != nil { //nolint:errcheck // it is O_PATH
-			return failed("marking a directory of the upper layer", err)
-		}
-	}
-	return nil
+	defer unix.Close(fd) //nolint:errcheck // nothing was written through it
+	b := make([]byte, maxPath)
+	n, _ := unix.Read(fd, b)
+	return string(b[:max(n, 0)])
 }
 
 // Close ends the program, and keeps the run for another process to open.
@@ -515,28 +507,9 @@ func (r *Run) Close() error {
 	if r.lock == nil {
 		return nil
 	}
-	var err error
-	if r.process != nil {
-		if err = syncfs(r.file(UpperName)); err == nil {
-			r.Synced = true
-			err = r.save()
-		}
-	}
-	err = errors.Join(err, r.lock.Close())
+	err := r.lock.Close()
 	r.lock = nil
 	return err
-}
-
-// syncfs writes a file system to the disk: the overlay is mounted such that nothing of it has to be there.
-func syncfs(dir string) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-	if err == nil {
-		err = errors.Join(unix.Syncfs(fd), unix.Close(fd))
-	}
-	if err != nil {
-		return failed("syncing the upper layer", err)
-	}
-	return nil
 }
 
 // boot tells the times apart that the machine was started.
@@ -638,10 +611,6 @@ func children(at int, name string, f func(dir int, name string) error) error {
 		}
 	}
 	return err
-}
-
-func openPath(at int, name string) (int, error) {
-	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 }
 
 // proc names an open descriptor, also one that is O_PATH.

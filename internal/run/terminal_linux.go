@@ -5,20 +5,17 @@ package run
 import (
 	"io"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // A screen connects our terminal, or files, with that of a program.
 type screen struct {
-	in    *os.File // nil for none
-	out   io.Writer
-	shown chan struct{} // closed when all that the program has written is copied
-
-	mu     sync.Mutex
+	in     *os.File // nil for none
+	out    io.Writer
+	shown  chan struct{} // closed when all that the program has written is copied
 	master *os.File      // the program's, nil before it has one
-	before *unix.Termios // the state of our terminal, nil where it is none or is in that state
+	before *unix.Termios // the state of our terminal, nil where it is none
 	wake   *os.File      // ends copying of the input; nil where nothing is copied
 	ended  chan struct{} // closed when it has ended
 }
@@ -33,22 +30,18 @@ func newScreen(in *os.File, out io.Writer) *screen {
 // begin connects the program's terminal.
 func (s *screen) begin(fd int) {
 	_ = unix.SetNonblock(fd, true)
-	s.mu.Lock()
 	s.master = os.NewFile(uintptr(fd), "terminal")
-	s.mu.Unlock()
+	s.take()
 	s.resize()
-	s.resume()
 	go func() {
 		defer close(s.shown)
 		_, _ = io.Copy(s.out, s.master) // it ends with an error when the program has
 	}()
 }
 
-// resume puts our terminal into raw mode, and has input copied.
-func (s *screen) resume() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.in == nil || s.master == nil || s.wake != nil {
+// take puts our terminal into raw mode, and has input copied.
+func (s *screen) take() {
+	if s.in == nil {
 		return
 	}
 	fd := int(s.in.Fd())
@@ -96,26 +89,9 @@ func copyInput(to *os.File, from int, wake *os.File, ended chan struct{}) {
 	}
 }
 
-// pause ends copying of input and gives our terminal back.
-func (s *screen) pause() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wake != nil {
-		s.wake.Close() //nolint:errcheck // nothing is written through it
-		<-s.ended
-		s.wake = nil
-	}
-	if s.before != nil {
-		_ = unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, s.before)
-		s.before = nil
-	}
-}
-
 // resize gives the program's terminal the size of ours.
 func (s *screen) resize() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.in == nil || s.master == nil {
+	if s.in == nil {
 		return
 	}
 	size, err := unix.IoctlGetWinsize(int(s.in.Fd()), unix.TIOCGWINSZ)
@@ -125,13 +101,18 @@ func (s *screen) resize() {
 	}
 }
 
-// close ends it when the program has ended.
+// close ends it when the program has ended, and gives our terminal back. What is typed from then on is for whoever reads next.
 func (s *screen) close() {
-	if s.master != nil {
-		<-s.shown
+	if s.master == nil {
+		return
 	}
-	s.pause()
-	if s.master != nil {
-		_ = s.master.Close()
+	<-s.shown
+	if s.wake != nil {
+		s.wake.Close() //nolint:errcheck // nothing is written through it
+		<-s.ended
 	}
+	if s.before != nil {
+		_ = unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, s.before)
+	}
+	_ = s.master.Close()
 }

@@ -44,6 +44,7 @@ type walk struct {
 	IgnoreCase *bool
 	Home       string
 	Documents  bool // which they are is told, but no text is made of them
+	Encodings  map[string]string
 }
 
 // lines is the part of grep.Query that travels.
@@ -58,6 +59,7 @@ type lines struct {
 	Limit, Offset int
 	MaxColumns    int
 	MaxFileBytes  int64
+	Encoding      string
 }
 
 // found is the answer.
@@ -92,7 +94,7 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 	}
 	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type,
 		Around: [2]int{q.Before, q.After}, OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
-		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes}
+		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes, Encoding: q.Encoding}
 	l.Pattern, l.Match = q.Matcher.Source()
 	f, err := e.ask(ctx, w, query{Lines: l, Each: q.Found != nil, Named: q.Named != nil})
 	if err != nil {
@@ -143,7 +145,7 @@ func (e elsewhere) above(w *grep.Walk) bool {
 func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {
 	q.Rules = e.rules
 	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore,
-		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home,
+		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home, Encodings: w.Encodings,
 		Documents: w.Documents != nil}
 	if w.Dir != nil {
 		q.Walk.Root = w.Dir.True()
@@ -240,6 +242,7 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 		kept := all[:0]
 		for _, r := range all {
 			count(r.Line, r.Column, r.From, r.Bytes)
+			ok = ok && r.Place == nil
 			if may(r.Path) {
 				kept = append(kept, r)
 			}
@@ -260,7 +263,7 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 		h := &f.Each[i]
 		for _, r := range h.Rows {
 			count(r.Line, r.Column, r.From, r.Bytes)
-			ok = ok && (r.Path == "" || r.Path == h.File.Path)
+			ok = ok && r.Place == nil && (r.Path == "" || r.Path == h.File.Path)
 		}
 	}
 	f.Each = slices.DeleteFunc(f.Each, func(h hit) bool {

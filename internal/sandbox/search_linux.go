@@ -78,7 +78,7 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 	var come atomic.Int64
 	g := grep.Walk{Spelled: s.Walk.Spelled, NoIgnore: s.Walk.NoIgnore, CrossMounts: s.Walk.Mounts,
 		MaxDepth: s.Walk.MaxDepth, Excludes: s.Walk.Excludes, IgnoreCase: s.Walk.IgnoreCase,
-		Home: s.Walk.Home, Come: &come}
+		Home: s.Walk.Home, Encodings: s.Walk.Encodings, Come: &come}
 	if s.Walk.Documents {
 		g.Documents = unread{}
 	}
@@ -117,7 +117,7 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 	case l != nil:
 		q := grep.Query{Mode: l.Mode, Multiline: l.Multiline, Glob: l.Glob, Type: l.Type,
 			Before: l.Around[0], After: l.Around[1], OnlyMatching: l.OnlyMatching, Limit: l.Limit, Offset: l.Offset,
-			MaxColumns: l.MaxColumns, MaxFileBytes: l.MaxFileBytes}
+			MaxColumns: l.MaxColumns, MaxFileBytes: l.MaxFileBytes, Encoding: l.Encoding}
 		if s.Each {
 			q.Found = func(h grep.FileHit, rows []grep.Row) { f.hit(hit{h, rows}) }
 		}

@@ -56,7 +56,10 @@ type Seen struct {
 	Lossy bool `json:",omitempty"`
 	// Sources are the cells of a notebook whose source was shown. Their outputs do not matter.
 	Sources []Range `json:",omitempty"`
-	When    time.Time
+	// Encoding is the one in which the text was read or written last, with a question mark behind it if it was guessed. A log of
+	// encodings has it, which is another one than that of reads.
+	Encoding string `json:",omitempty"`
+	When     time.Time
 }
 
 // FirstUnseen is the first line, or other unit, that was not shown.
@@ -154,12 +157,12 @@ func (l *ReadLog) Saw(k Key, s Seen) error {
 			s.Ranges = merge(append(s.Ranges, old.Ranges...))
 			s.Lines = max(s.Lines, old.Lines)
 		}
-		if s.Whole == old.Whole && s.ID == old.ID && s.Lines == old.Lines && s.Lossy == old.Lossy &&
+		if s.Whole == old.Whole && s.ID == old.ID && s.Encoding == old.Encoding && s.Lines == old.Lines && s.Lossy == old.Lossy &&
 			slices.Equal(s.Ranges, old.Ranges) && slices.Equal(s.Sources, old.Sources) {
 			return nil // nothing new: the journal stays as it is
 		}
 	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash &&
-		old.ID == s.ID && s.Hash != "" {
+		old.ID == s.ID && s.Hash != "" && s.Encoding == old.Encoding {
 		return nil
 	}
 	s.Ranges, s.Sources = merge(s.Ranges), merge(s.Sources)
@@ -170,6 +173,31 @@ func (l *ReadLog) Saw(k Key, s Seen) error {
 		s.Ranges, s.Sources = nil, nil
 	}
 	return ses.append(s)
+}
+
+// Began says that the session has a journal. Asking makes none.
+func (l *ReadLog) Began(k Key) bool {
+	_, err := os.Stat(l.journalOf(k))
+	return err == nil
+}
+
+// Encodings are the encodings that the session has named for the files that it has read, by path.
+func (l *ReadLog) Encodings(k Key) (map[string]string, error) {
+	ses, done, err := l.session(k)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var named map[string]string
+	for path, s := range ses.byPath {
+		if s.Encoding != "" && s.Encoding[len(s.Encoding)-1] != '?' {
+			if named == nil {
+				named = map[string]string{}
+			}
+			named[path] = s.Encoding
+		}
+	}
+	return named, nil
 }
 
 // Forget drops what the session knows of a path that is gone.

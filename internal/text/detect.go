@@ -2,17 +2,26 @@ package text
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"moltisfs/internal/lazy"
 )
 
 // marked has UTF-32 before UTF-16, whose mark begins like it.
-var marked = [...]*Encoding{UTF8, Lookup("utf-32le"), Lookup("utf-32be"), Lookup("utf-16le"), Lookup("utf-16be")}
+var marked = [...]string{"utf-8", "utf-32le", "utf-32be", "utf-16le", "utf-16be"}
 
 // ByMark returns the encoding whose byte order mark the text starts with; nil when it has none.
 func ByMark(b []byte) *Encoding {
-	for _, e := range marked {
+	if len(b) < 2 || b[0] != 0 && b[0] < 0xef {
+		return nil
+	}
+	for _, name := range marked {
+		e := Lookup(name)
 		if bytes.HasPrefix(b, []byte(e.Mark)) {
 			return e
 		}
@@ -20,59 +29,128 @@ func ByMark(b []byte) *Encoding {
 	return nil
 }
 
-// Detect finds the encoding of the text b by its mark, or by its bytes. Valid UTF-8 always wins:
-// text in another encoding is almost never valid by chance. guessed: by statistics.
-func Detect(b []byte) (e *Encoding, guessed bool) {
+// Detected is the encoding of a text, and how sure that is.
+type Detected struct {
+	*Encoding
+	Guessed bool      // by statistics
+	Next    *Encoding // the likeliest that reads the text otherwise; nil where none does
+	Close   bool      // Next is hardly less likely
+}
+
+// Detect finds the encoding of the text b by its mark, by what it declares, or by its bytes. Valid UTF-8 wins over a
+// declaration: text in another encoding is almost never valid by chance.
+func Detect(b []byte) Detected {
 	if e := ByMark(b); e != nil {
-		return e, false
+		return Detected{Encoding: e}
 	}
 	if bytes.IndexByte(b[:min(len(b), sniffLen)], 0) >= 0 {
 		if wide := Lookup(Wide(b[:min(len(b), sampleBytes)])); wide != nil {
-			return wide, true
+			return Detected{Encoding: wide, Guessed: true}
 		}
-		return UTF8, !utf8.Valid(b) // NULs in any other encoding mean binary data
+		return Detected{Encoding: UTF8, Guessed: !utf8.Valid(b)} // NULs in any other encoding mean binary data
+	}
+	if e := Lookup(Stateful(b)); e != nil {
+		return Detected{Encoding: e, Guessed: true}
+	}
+	valid := utf8.Valid(b)
+	if e := Declared(b); e != nil && (!valid || isASCII(b)) {
+		return Detected{Encoding: e}
 	}
 	switch {
-	case Escaped(b):
-		return Lookup("iso-2022-jp"), true
-	case utf8.Valid(b):
-		return UTF8, false
+	case valid:
+		return Detected{Encoding: UTF8}
 	case MostlyUTF8(b):
-		return UTF8, true // a few damaged characters do not make it another encoding
+		return Detected{Encoding: UTF8, Guessed: true} // a few damaged characters do not make it another encoding
 	}
-	if e := Lookup(Guess(b)); e != nil && e.Unit == 1 {
-		return e, true
-	}
-	return Lookup("windows-1252"), true
+	return Guess(b)
 }
+
+// declarations find the name of an encoding where programs look for it: in XML and HTML, in a stylesheet, in the first two lines of source (as
+// Python, Ruby, Emacs and Vim do), in the header of a catalogue of messages, in LaTeX.
+var declarations = sync.OnceValue(func() (all []*regexp.Regexp) {
+	const name = `["']?([\w.:-]+)`
+	for _, r := range []string{
+		`^\s*<\?xml\s[^>]*?encoding\s*=\s*` + name,
+		`(?is)^\s*<(?:.*?<)?meta\s[^>]*?charset\s*=\s*` + name,
+		`^@charset ` + name,
+		`^(?:[^\n]*\n)?[ \t]*(?:[#;%*"=]|//|/\*|--|\.\\"|<!--|\{-)[^\n]*?coding[:=][ \t]*` + name,
+		`(?s)^(?:#|msgid ).*?\n"Content-Type:[^\n]*charset=` + name,
+		`(?s)^\s*[\\%].*?\\(?:usepackage|RequirePackage)\[` + name + `\]\{inputenc\}`,
+	} {
+		all = append(all, regexp.MustCompile(r))
+	}
+	return all
+})
+
+// Declared is the encoding that the text b says it is in; nil where it says none that is known and explains its bytes.
+func Declared(b []byte) *Encoding {
+	head := b[:min(len(b), 4<<10)]
+	if !slices.ContainsFunc([]string{"coding", "charset", "CHARSET", "inputenc"}, func(s string) bool { return bytes.Contains(head, []byte(s)) }) {
+		return nil
+	}
+	for _, d := range declarations() {
+		found := d.FindSubmatch(head)
+		if found == nil {
+			continue
+		}
+		e := Lookup(emacsEnds.Replace(string(found[1])))
+		if e == nil || e.Unit > 1 || e.Stateful() || e.Name == "us-ascii" {
+			return nil
+		}
+		text, _ := e.Decode(strangeLines(b, sampleBytes))
+		c1 := bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x80 && r < 0xa0 })
+		switch wider := map[string]string{"iso-8859-1": "windows-1252", "iso-8859-9": "windows-1254"}[e.Name]; {
+		case bytes.Contains(text, []byte("\ufffd")), c1 && wider == "":
+			return nil
+		case c1: // as browsers read it
+			return Lookup(wider)
+		}
+		return e
+	}
+	return nil
+}
+
+// emacsEnds takes the line ends off Emacs' names.
+var emacsEnds = strings.NewReplacer("-unix", "", "-dos", "")
+
+// GuessMark behind the name of an encoding says that an earlier text of the file was guessed to be in it. The guess holds; where the text is now
+// taken for another one, that is its runner-up.
+const GuessMark = "?"
+
+// SurelyUTF8 says that b is valid, with so many characters beyond ASCII that it is so in no other encoding by chance.
+func SurelyUTF8(b []byte) bool { return utf8.Valid(b) && len(b)-utf8.RuneCount(b) >= 4 }
 
 // Of is the encoding in which a file is read: the one asked for, where a name without a byte order
 // leaves that to the file's mark; detected when asked is empty. mark is the length of the byte
-// order mark. e is nil when the name is not known.
-func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
+// order mark. The encoding is nil when the name is not known.
+func Of(asked string, b []byte) (d Detected, mark int) {
 	if asked == "" {
-		e, guessed = Detect(b)
-	} else if e = Lookup(asked); AnyOrder(asked) {
-		if marked := ByMark(b); marked != nil && marked.Unit == e.Unit {
-			e = marked
+		d = Detect(b)
+	} else if was, guess := strings.CutSuffix(asked, GuessMark); guess {
+		if d = Detect(b); d.Guessed && d.Encoding != Lookup(was) && Lookup(was) != nil {
+			d = Detected{Lookup(was), true, d.Encoding, true}
+		}
+	} else if d.Encoding = Lookup(asked); AnyOrder(asked) {
+		if marked := ByMark(b); marked != nil && marked.Unit == d.Unit {
+			d.Encoding = marked
 		}
 	}
-	if e != nil && bytes.HasPrefix(b, []byte(e.Mark)) {
-		mark = len(e.Mark)
+	if d.Encoding != nil && bytes.HasPrefix(b, []byte(d.Mark)) {
+		mark = len(d.Mark)
 	}
-	return e, mark, guessed
+	return d, mark
 }
 
 // ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it, and ASCII as UTF-8.
-func ToRead(asked string, b []byte) (e *Encoding, mark int) {
-	switch e, mark, _ = Of(asked, b); {
-	case e == nil:
-	case e.Name == "gbk":
-		e = Lookup("gb18030")
-	case e.Name == "us-ascii":
-		e = UTF8
+func ToRead(asked string, b []byte) (d Detected, mark int) {
+	switch d, mark = Of(asked, b); {
+	case d.Encoding == nil:
+	case d.Name == "gbk":
+		d.Encoding = Lookup("gb18030")
+	case d.Name == "us-ascii":
+		d.Encoding = UTF8
 	}
-	return e, mark
+	return d, mark
 }
 
 // Content is the finding of Sniff about the first bytes of a file. Reading, searching and editing all ask Sniff.
@@ -118,7 +196,7 @@ func isASCII(b []byte) bool {
 }
 
 // stateful are sequences that give ASCII bytes other letters: escapes of ISO 2022, brackets of HZ.
-var stateful = lazy.Regexp("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-w][!-~])+~\\}")
+var stateful = lazy.Regexp("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-#0-W][!-~]){2,}~\\}")
 
 // Stateful names the encoding of the ASCII bytes b in which the meaning of a byte depends on those before it;
 // "" for all others. Such a text can't be searched by bytes: two letters may be one kanji.
@@ -144,18 +222,16 @@ func Wide(b []byte) string {
 		return ""
 	}
 	b = b[:len(b)&^3]
+	for _, name := range [2]string{"utf-32le", "utf-32be"} {
+		if wide32(Lookup(name), b) {
+			return name
+		}
+	}
 	var nul [4]int
 	for i, c := range b {
 		if c == 0 {
 			nul[i&3]++
 		}
-	}
-	quads := len(b) / 4
-	switch {
-	case nul[3] == quads && nul[2] > quads*9/10 && nul[0] == 0:
-		return "utf-32le"
-	case nul[0] == quads && nul[1] > quads*9/10 && nul[3] == 0:
-		return "utf-32be"
 	}
 	even, odd := nul[0]+nul[2], nul[1]+nul[3]
 	if even > 0 && odd > 0 && min(even, odd)*20 > max(even, odd) {
@@ -204,6 +280,26 @@ func Wide(b []byte) string {
 		return ""
 	}
 	return name
+}
+
+// wide32 says that b is UTF-32: every unit is a printable character, in text that keeps to few rows of Unicode or is of ideographs.
+// Numbers of four bytes are that hardly ever.
+func wide32(e *Encoding, b []byte) bool {
+	const fewest, spread = 3, 12
+	rows := map[rune]bool{}
+	for i := 0; i < len(b); i += 4 {
+		r := rune(b[i]) | rune(b[i+1])<<8 | rune(b[i+2])<<16 | rune(b[i+3])<<24
+		if e.Big {
+			r = rune(b[i])<<24 | rune(b[i+1])<<16 | rune(b[i+2])<<8 | rune(b[i+3])
+		}
+		switch {
+		case !unicode.IsPrint(r) && !unicode.IsSpace(r):
+			return false
+		case r < 0x3400 || r > 0x9fff && r < 0xac00 || r > 0xd7a3:
+			rows[r>>8] = true
+		}
+	}
+	return len(b) >= 4*fewest && len(rows) > 0 && len(rows) <= spread
 }
 
 // wideCJK recognises Chinese, Japanese and Korean in UTF-16, where NULs stand in both places since

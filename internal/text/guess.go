@@ -2,137 +2,90 @@ package text
 
 import (
 	"bytes"
-	"math"
+	_ "embed"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/wlynxg/chardet"
 )
 
 // sampleBytes of a text are looked at.
 const sampleBytes = 64 << 10
 
-// MostlyUTF8 is true for UTF-8 with few foreign bytes: at most one for three multi-byte characters.
+// MostlyUTF8 is true for UTF-8 with few foreign bytes: at most one for three multi-byte characters, or for one if each stands alone
+// between bytes of ASCII. The text of other encodings has hardly ever a character of UTF-8, or it has many in a row.
 func MostlyUTF8(b []byte) bool {
-	chars, strange := 0, 0
+	chars, strange, alone := 0, 0, true
+	before := byte(0)
 	for len(b) > 0 {
 		if b[0] < utf8.RuneSelf {
-			b = b[1:]
+			before, b = b[0], b[1:]
 			continue
 		}
 		r, n := utf8.DecodeRune(b)
 		if r == utf8.RuneError && n == 1 {
 			strange++
+			alone = alone && before < utf8.RuneSelf && (len(b) == 1 || b[1] < utf8.RuneSelf)
 		} else {
 			chars++
 		}
-		b = b[n:]
+		before, b = b[n-1], b[n:]
 	}
-	return chars >= 3*strange
+	return chars >= 3*strange || alone && chars >= strange
 }
 
-// Guess names the charset of content, which is not UTF-8, in lower case and by a name that Lookup
-// knows. It asks the statistics about lines beyond ASCII; the first answer that explains the bytes
-// wins.
-func Guess(content []byte) string {
+// Guess finds the encoding of content, which is not UTF-8, by its lines beyond ASCII, wherever they stand. Every encoding of bytes reads
+// them, and the likeliest text wins, in whatever language. Next is the likeliest that reads them otherwise.
+func Guess(content []byte) Detected {
 	sample := strangeLines(content, sampleBytes)
-	answers := ask(sample)
-	top := ""
-	if len(answers) > 0 {
-		top = usual(answers[0].Encoding)
-	}
-	// A likelier encoding beats the detector's answer. The family of GB 18030 is decided below.
-	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {
-		if e := decoder(likely); e != nil && explains(e, sample) {
-			return e.Name
+	if s := sample; len(s) > guessBytes {
+		sample = s[:guessBytes]
+		if i := bytes.LastIndexByte(sample, '\n'); i > guessBytes/2 {
+			sample = s[:i]
 		}
 	}
-	for i, r := range answers {
-		if i > 0 && r.Confidence < 0.3 {
+	type reading struct {
+		*Encoding
+		text  string
+		score float64
+	}
+	var all []reading
+	for i := range encodings {
+		e := &encodings[i]
+		if e.odds == 0 {
+			continue
+		}
+		text, _ := e.Decode(sample)
+		if score, ok := e.likelihood(string(text)); ok {
+			all = append(all, reading{e, string(text), score - e.odds})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b reading) int {
+		if a.score == b.score {
+			return 0
+		} else if a.score > b.score {
+			return -1
+		}
+		return 1
+	})
+	if len(all) == 0 { // nothing convinces
+		return Detected{Encoding: Lookup("windows-1252"), Guessed: true, Close: true}
+	}
+	d := Detected{Encoding: all[0].Encoding, Guessed: true}
+	for _, other := range all[1:] {
+		if other.text != all[0].text {
+			d.Next, d.Close = other.Encoding, all[0].score-other.score < closeBy
 			break
 		}
-		name := strings.ToLower(r.Encoding)
-		switch name {
-		case "gb2312", "gb18030":
-			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
-			if lowTrails(sample) && explains(Lookup("big5"), sample) {
-				return "big5"
-			}
-			name = "gb18030" // it reads all of its family, and can hold every character
-		case "iso-8859-1":
-			// C1 controls do not occur in text; cp1252 has letters and quotes there.
-			if share(content, 0x80, 0xa0) > 0 {
-				name = "windows-1252"
-			}
-		case "maccyrillic", "x-mac-cyrillic":
-			// Small letters are in the same places; capitals are not.
-			name = "x-mac-cyrillic"
-			if c1, high := share(sample, 0x80, 0xa0), share(sample, 0xc0, 0xdf); c1 <= high {
-				name = "windows-1251"
-			}
-		}
-		if e := decoder(name); e != nil && explains(e, sample) {
-			return e.Name
-		}
 	}
-	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise.
-	if share(content, 0x80, 0xa0) > 0 {
-		return "windows-1252"
-	}
-	return "iso-8859-1"
+	return d
 }
 
-// ask asks the detector. It is not ours and sees whatever a tree holds; a panic is no answer.
-func ask(sample []byte) (all []chardet.Result) {
-	defer func() {
-		if recover() != nil {
-			all = nil
-		}
-	}()
-	return chardet.DetectAll(sample)
-}
-
-// decoder finds an encoding of bytes by the name that a detector gives; nil for unknown names and for
-// those that are not guessed.
-func decoder(name string) *Encoding {
-	e := Lookup(name)
-	if e == nil || e == UTF8 || e.Unit > 1 || e.Stateful() {
-		return nil
-	}
-	return e
-}
-
-// lowTrails is true where more than one in seven two-byte characters ends in a byte below 0xa1.
-func lowTrails(b []byte) bool {
-	low, all := 0, 0
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] > 0x80 {
-			i++
-			all++
-			if b[i] < 0xa1 {
-				low++
-			}
-		}
-	}
-	return low*7 > all
-}
-
-// share counts bytes from lo up to hi.
-func share(b []byte, lo, hi byte) (n int) {
-	for _, c := range b {
-		if lo <= c && c < hi {
-			n++
-		}
-	}
-	return n
-}
-
-// explains allows one bad byte in fifty: damage is more frequent than exotic charsets.
-func explains(e *Encoding, sample []byte) bool {
-	text, err := e.Codec.NewDecoder().Bytes(sample)
-	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-share(sample, 0, utf8.RuneSelf)
-}
+const (
+	guessBytes = 1 << 10 // of the sample are read in every encoding
+	closeBy    = 4.0     // nats: so near is the second likeliest that it may be the one
+)
 
 // strangeLines collects whole lines with bytes above ASCII, wherever they are, up to max bytes.
 func strangeLines(content []byte, max int) []byte {
@@ -150,187 +103,210 @@ func strangeLines(content []byte, max int) []byte {
 	return out
 }
 
-// usual is our name for an encoding that the detector calls by another. GB 18030 reads all of its family.
-func usual(name string) string {
-	switch e := Lookup(name); {
-	case e == nil:
-		return strings.ToLower(name)
-	case e.Name == "gbk", e.Name == "hz-gb-2312":
-		return "gb18030"
-	default:
-		return e.Name
-	}
+// tonguesTable has a line for each language: its name, then, after a tab each, a digit and the pairs of letters whose likelihood is e to
+// the minus of that; of Chinese, Japanese and Korean single characters. scripts/tongues makes it.
+//
+//go:embed tongues.txt
+var tonguesTable string
+
+// told is a language, and how likely it has a pair of letters, or a character.
+type told struct {
+	tongue uint8
+	level  float32
 }
 
-// The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western
-// text to it. The tongues weigh its answer against others: how likely is the reading under each
-// encoding, by the letters beyond ASCII, in the language that they fit best. The letters are ordered
-// by their frequency as commonly published; the likelihoods are rough.
-
-// tongue is a language: its letters beyond ASCII, frequent ones first, and its encodings.
-type tongue struct {
-	letters   string
-	encodings string
-}
-
-const (
-	western  = "windows-1252 iso-8859-1 iso-8859-15 macintosh ibm850"
-	central  = "windows-1250 iso-8859-2 ibm852"
-	cyrillic = "windows-1251 koi8-r koi8-u ibm866 iso-8859-5 x-mac-cyrillic"
-)
-
-var tongues = [...]tongue{
-	{"éèàêçùôîâûëïœÿæ", western},
-	{"üäöß", western + " windows-1250 iso-8859-2"},
-	{"óáíñéúü¿¡", western},
-	{"éáóíèàäöüçñêßúåãøâôîœæïëûùõòì¿¡ýðþ", western}, // several at once
-	{"ãçáéóíêõâúàôü", western},
-	{"èàòùéìîó", western},
-	{"äåöéü", western},
-	{"øåæéò", western},
-	{"áðíóúþöéýæ", western},
-	{"áéíóěščřžýůłęąśżćńźúőűöüďťňäôľâăîşţđ", central}, // several at once
-	{"łęóąśżćńź", central + " windows-1257 iso-8859-13"},
-	{"áíéěščřžýůúďťňó", central},
-	{"áíéčšžýťúľôňďóäĺŕ", central},
-	{"áéöóőíüúű", central},
-	{"ăîâşţșț", central + " iso-8859-16"},
-	{"čšžćđ", central},
-	{"ıüşöçğİâî", "windows-1254 iso-8859-9"},
-	{"ėšųžįūąčę", "windows-1257 iso-8859-13"},
-	{"āīēšūņļķģčž", "windows-1257 iso-8859-13"},
-	{"äõüöšž", "windows-1257 iso-8859-15 windows-1252"},
-	{"оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", cyrillic},
-	{"оаниітврескулдмпзяьбгчйхцжїюшєщфґ", "windows-1251 koi8-u iso-8859-5 x-mac-cyrillic"},
-	{"αοιτεςνσηρκπυμλίωάδγόέθήύχφώβξζψϊϋΐΰ", "windows-1253 iso-8859-7"},
-	{"יהולארתבמשםנכעדקחפצטזןגךסץף", "windows-1255 iso-8859-8"},
-	{"اليمنورتهبعدسفكقحةأجشصخىذطضإئثزغظءؤآ،؟؛ًٌٍَُِّْ", "windows-1256 iso-8859-6"},
-	{"านรอกเงมย่ล้วัดทสตีะปิบค์หแจพุชู็ืขใไโผซณถึำภๆธฟศษฐ", "windows-874"},
-}
-
-// common is punctuation beyond ASCII that any language may hold.
-const common = "«»„“”‘’‚–—…€°§№©®·•\u00a0"
-
-const (
-	unlikely  = -11.0 // log of the likelihood of a character that no text of the language has
-	noise     = -8.7  // a mean below this is no text; ideographs are at -8
-	preferred = 2.0   // the weight of the detector's own answer
-)
-
-// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is the answer of
-// a detector, "" for none; it decides where several fit. The result is a name as in the
-// IANA registry in small letters, "" when nothing fits. UTF-8 and UTF-16 must be told before.
-func likeliest(b []byte, answer string) string {
-	answer = usual(answer)
-	// So much is enough, and this runs often. A character cut at the end must not count.
-	if len(b) > 1<<10 {
-		b = b[:1<<10]
-		if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
-			b = b[:i]
-		}
-	}
-	best, bestScore := "", math.Inf(-1)
-	high := len(b) - share(b, 0, utf8.RuneSelf)
-	try := func(name string, letters string, bonus float64) {
-		text, err := Lookup(name).Codec.NewDecoder().Bytes(b)
-		if err != nil {
-			return
-		}
-		score, chars, bad := likelihood(string(text), letters)
-		if bad*50 > chars || score < float64(chars)*noise {
-			return // not text in this encoding
-		}
-		if score += bonus; score > bestScore {
-			best, bestScore = name, score
-		}
-	}
-	for _, l := range tongues {
-		for _, name := range strings.Fields(l.encodings) {
-			bonus := 0.0
-			if name == answer {
-				bonus = preferred
+// tongues is the table to look up: pairs of small letters, a blank for all that is none, and single letters. A character of Chinese,
+// Japanese or Korean is a pair with 0.
+var tongues = sync.OnceValue(func() (t struct {
+	pairs   map[[2]rune][]told
+	letters map[rune][]uint8
+	count   int
+}) {
+	t.pairs, t.letters = map[[2]rune][]told{}, map[rune][]uint8{}
+	for line := range strings.Lines(tonguesTable) {
+		name, levels, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		here := uint8(t.count)
+		t.count++
+		for level := range strings.SplitSeq(levels, "\t") {
+			is := told{here, float32(level[0] - '0')}
+			letters := []rune(level[1:])
+			for i := 0; i < len(letters); i++ {
+				pair := [2]rune{0, letters[i]}
+				if name[0] != 'j' && name[0] != 'z' && name != "ko" {
+					pair = [2]rune{letters[i], letters[i+1]}
+					i++
+				}
+				t.pairs[pair] = append(t.pairs[pair], is)
+				for _, r := range pair {
+					if known := t.letters[r]; r >= utf8.RuneSelf && (len(known) == 0 || known[len(known)-1] != here) {
+						t.letters[r] = append(known, here)
+					}
+				}
 			}
-			try(name, l.letters, bonus)
 		}
 	}
-	for _, name := range []string{"shift_jis", "euc-jp", "gb18030", "big5", "euc-kr"} {
-		bonus := -preferred
-		if name == answer {
-			bonus = preferred + float64(high)/2 // for these the detector counts characters, which we do not
-		}
-		try(name, "", bonus)
-	}
-	return best
-}
+	return t
+})
 
-// likelihood sums the logs over controls and characters beyond ASCII. bad: bytes that are no character.
-func likelihood(text, letters string) (sum float64, chars, bad int) {
-	ranks := make(map[rune]float64, utf8.RuneCountInString(letters))
-	for _, r := range letters {
-		ranks[r] = -math.Log(float64(len(ranks) + 4))
-	}
-	before := ' '
-	for i, r := range text {
-		was := before
-		before = r
-		switch {
-		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f', r == 0x7f:
-			bad++
-		case r < utf8.RuneSelf:
+// The costs of a character beyond ASCII, in nats. A pair that a language is known to have costs its level, less rest, which is about the
+// half of a pair that its other half tells.
+const (
+	rest    = 2.5
+	unseen  = 9 - rest  // letters of the language side by side that rarely are
+	foreign = 12 - rest // a letter that the language does not have
+	ideal   = 9.5       // an ideograph that is not among the most frequent ones
+	rare    = 13.0      // one that the encoding has among the rare ones
+	broken  = 25.0      // a byte that is no character, or a control character
+	inWord  = 4.0       // a capital behind a small letter
+	capital = 1.0       // one behind another
+	initial = 0.3       // at the beginning of a word
+	symbol  = 2.0       // a letter before a symbol of ASCII, as the second byte of an ideograph may be
+	beside  = 4.0       // a letter of another script beside a Latin one, or one of two bytes
+)
+
+// likelihood is the log of how likely s, decoded from e, is, by its characters beyond ASCII, in the language in which it is the likeliest. ok is
+// false where more than one of fifty is none.
+func (e *Encoding) likelihood(s string) (score float64, ok bool) {
+	t := tongues()
+	var gain [64]float32
+	sum, chars, bad := 0.0, 0, 0
+	// The characters before: was, before it first; before is was as a letter, near the last that is no blank.
+	first, was, before, near, next := ' ', ' ', ' ', ' ', ' '
+
+	for at, r := range s {
+		if r < utf8.RuneSelf {
+			if r >= 'A' && r <= 'Z' && was >= utf8.RuneSelf && unicode.IsLower(was) {
+				sum -= inWord
+			}
+			if r != ' ' {
+				near = r
+			}
+			first, was, before = was, r, letter(r)
 			continue
-		case r == utf8.RuneError, r < 0xa0:
-			bad++
 		}
 		chars++
-		lower := unicode.ToLower(r)
-		p, known := ranks[r]
-		mixed := known && !unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) && (ascii(was) || ascii(next(text[i+utf8.RuneLen(r):])))
+		next, _ = utf8.DecodeRuneInString(s[at+utf8.RuneLen(r):])
+		if at+utf8.RuneLen(r) == len(s) {
+			next = ' '
+		}
+		small := letter(r)
 		switch {
-		case mixed:
-			p = unlikely // no word is in two scripts
-		case known:
-		case lower != r && ranks[lower] != 0:
-			p = ranks[lower] - 3
-			if unicode.IsLower(was) {
-				p = unlikely // a capital within a word
+		case r == utf8.RuneError, r < 0xa0, r >= 0xe000 && r < 0xf900:
+			sum -= broken
+			bad++
+		case syllabic(r):
+			cost := float32(rare)
+			if e.frequent(r) {
+				cost = ideal
 			}
-		case strings.ContainsRune(common, r):
-			p = -4.5
-			if unicode.IsLetter(was) && r != '’' && r != '…' && r != '\u00a0' && r != '”' && r != '»' && r != '“' && r != '·' {
-				p = -7
+			sum -= float64(cost)
+			for _, k := range t.pairs[[2]rune{0, r}] {
+				gain[k.tongue] += cost - k.level
+			}
+		case small != ' ':
+			sum -= foreign
+			for _, k := range t.letters[small] {
+				gain[k] += foreign - unseen
+			}
+			for _, pair := range [2][2]rune{{before, small}, {small, letter(next)}} {
+				for _, k := range t.pairs[pair] {
+					gain[k.tongue] += (unseen + rest - k.level) / 2
+				}
+			}
+			if r >= 0x370 && r>>8 != 0x1e && (ascii(before) || ascii(letter(next))) || e.common[0] > 0 {
+				sum -= beside
+			}
+			if strings.ContainsRune("@{}|~`[]\\^_", next) {
+				sum -= symbol
+			}
+			switch {
+			case r == small && unicode.IsUpper(was) && unicode.IsUpper(first):
+				sum -= inWord // a small letter behind two capitals
+			case r == small:
+			case unicode.IsLower(was):
+				sum -= inWord
+			case unicode.IsUpper(was):
+				sum -= capital
+			default:
+				sum -= initial
 			}
 		default:
-			p = ideographic(r)
+			sum -= sign(near, was, r, next)
 		}
-		sum += p
+		first, was, before, near = was, r, small, r
 	}
-	return sum, chars, bad
+	best := gain[0]
+	for _, g := range gain[:t.count] {
+		best = max(best, g)
+	}
+	return sum + float64(best), bad*50 <= chars
 }
 
-func ascii(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
+func ascii(r rune) bool { return r >= 'a' && r <= 'z' }
 
-// next is the character that follows; 0 at the end.
-func next(s string) rune {
-	if s == "" {
-		return 0
+// frequent says that r is a syllable, or one of the ideographs that e has in front.
+func (e *Encoding) frequent(r rune) bool {
+	if r < 0x3400 || r >= 0xac00 {
+		return true
 	}
-	r, _ := utf8.DecodeRuneInString(s)
-	return r
+	raw, _ := e.Codec.NewEncoder().Bytes(utf8.AppendRune(nil, r))
+	return len(raw) == 2 && e.common[0] <= raw[0] && raw[0] <= e.common[1]
 }
 
-// ideographic is for the scripts with too many characters for a list.
-func ideographic(r rune) float64 {
+// letter is r as a small letter, or a blank.
+func letter(r rune) rune {
 	switch {
-	case r >= 0x3041 && r <= 0x3096: // Hiragana
-		return -4
-	case r >= 0x30a1 && r <= 0x30fc: // Katakana
-		return -6
-	case strings.ContainsRune("、。「」，：；？！（）“”‘’《》・", r):
-		return -3.5
-	case r >= 0x4e00 && r <= 0x9fff:
-		return -8
-	case r >= 0xac00 && r <= 0xd7a3:
-		return -6.5
+	case r < utf8.RuneSelf:
+		if r |= 0x20; r >= 'a' && r <= 'z' {
+			return r
+		}
+		return ' '
+	case strings.ContainsRune("µªº", r):
+		return ' '
+	case unicode.IsLetter(r), unicode.Is(unicode.M, r):
+		return unicode.ToLower(r)
 	}
-	return unlikely
+	return ' '
+}
+
+// syllabic says that r is of a script with too many characters for pairs, or a sign that is used with it.
+func syllabic(r rune) bool {
+	return r >= 0x2e80 && r <= 0x9fff || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffee || r >= 0x20000
+}
+
+// sign is the cost of r, which is no letter, between two characters.
+func sign(near, was, r, next rune) float64 {
+	likely := false
+	switch {
+	case strings.ContainsRune("«„“‘¿¡", r):
+		likely = !unicode.IsLetter(was) && !unicode.IsDigit(was) && !unicode.IsSpace(next) || r == '“' && unicode.IsPunct(was)
+	case r == '’':
+		likely = unicode.IsLetter(was)
+	case strings.ContainsRune("»”…", r):
+		likely = was > ' ' && !unicode.IsLetter(next)
+	case strings.ContainsRune("–—", r):
+		likely = unicode.IsSpace(was) == unicode.IsSpace(next)
+	case strings.ContainsRune("°€£‰²³µªº", r):
+		if unicode.IsDigit(near) || unicode.IsDigit(next) {
+			return 2
+		}
+		likely = (r == '²' || r == '³') && unicode.IsLetter(was)
+	case r == '\u00a0':
+		likely = true
+	case strings.ContainsRune("©®™§•·×±½№", r):
+		likely = !unicode.IsLetter(next) && !unicode.IsLetter(was)
+	case r >= 0x2500 && r <= 0x259f: // lines and blocks stand side by side
+		const lines = "─━│┃═║█▄▀░▒▓"
+		if was == r && strings.ContainsRune(lines, r) {
+			return 1
+		}
+		likely = !unicode.IsLetter(was) && !unicode.IsLetter(next) && (strings.ContainsRune(lines+" \n", was) || strings.ContainsRune(lines+" \n", next))
+	}
+	switch {
+	case likely:
+		return 4
+	case unicode.IsLetter(was) && unicode.IsLetter(next):
+		return 12
+	}
+	return 8
 }

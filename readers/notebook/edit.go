@@ -363,12 +363,7 @@ func jsonValue(b []byte, i int) int {
 	for {
 		switch b[i] {
 		case '"':
-			for i++; b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-			i++
+			i = jsonStringEnd(b, i)
 		case '{', '[':
 			depth++
 			i++
@@ -384,6 +379,20 @@ func jsonValue(b []byte, i int) int {
 		}
 		if depth == 0 {
 			return i
+		}
+	}
+}
+
+// jsonStringEnd returns where the string that begins at i ends.
+func jsonStringEnd(b []byte, i int) int {
+	for i++; ; i++ {
+		i += bytes.IndexByte(b[i:], '"')
+		slashes := i
+		for b[slashes-1] == '\\' {
+			slashes--
+		}
+		if (i-slashes)%2 == 0 { // none of them is for the quote
+			return i + 1
 		}
 	}
 }

@@ -2,11 +2,14 @@ package notebook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
+
+	"moltisfs/internal/text"
 )
 
 // Book is a notebook as it is read.
@@ -18,15 +21,15 @@ type Book struct {
 
 // Cell is one cell as the file has it.
 type Cell struct {
-	ID      string            `json:"id"` // empty before nbformat 4.5
-	Type    string            `json:"cell_type"`
-	Source  Text              `json:"source"`
-	Count   *int              `json:"execution_count"`
-	Outputs []json.RawMessage `json:"outputs"` // each an Output, or damaged
+	ID      string // empty before nbformat 4.5
+	Type    string
+	Source  Text
+	Count   *int
+	Outputs []json.RawMessage // each an Output, or damaged; parts of the file
 	// Attachments are by name. A value that is no object counts as none.
-	Attachments Attachments `json:"attachments"`
+	Attachments Attachments
 	// Unknown says that the cell has a key that nbformat does not know, so that Book does not hold all of it.
-	Unknown bool `json:"-"`
+	Unknown bool
 }
 
 // Output is one result of running a cell.
@@ -69,112 +72,118 @@ func (a *Attachments) UnmarshalJSON(b []byte) error {
 }
 
 // Parse reads a notebook of nbformat 4 or later that has cells. It returns nil for any other file, and for one in which a value
-// hides another: shown as cells, that one would stay unseen.
+// hides another: shown as cells, that one would stay unseen. Of the outputs, which are most of a long notebook, it only says where they are.
 func Parse(file []byte) *Book {
-	var raw struct {
-		Format *int `json:"nbformat"`
-		Minor  int  `json:"nbformat_minor"`
-		Meta   struct {
-			Kernel struct {
-				Language string `json:"language"`
-			} `json:"kernelspec"`
-			Language struct {
-				Name string `json:"name"`
-			} `json:"language_info"`
-		} `json:"metadata"`
-		Cells []Cell `json:"cells"`
-	}
 	text := bytes.TrimPrefix(file, []byte("\xef\xbb\xbf"))
-	if err := json.Unmarshal(text, &raw); err != nil || raw.Format == nil || *raw.Format < 4 || len(raw.Cells) == 0 {
+	if !json.Valid(text) {
 		return nil
 	}
-	ambiguous, unknown := keysOf(text)
-	if ambiguous {
+	w := walk{b: text}
+	book := w.book()
+	if w.bad || len(book.Cells) == 0 {
 		return nil
 	}
-	for i, is := range unknown {
-		raw.Cells[i].Unknown = is
-	}
-	b := &Book{Format: fmt.Sprintf("%d.%d", *raw.Format, raw.Minor), Language: raw.Meta.Language.Name, Cells: raw.Cells}
-	if b.Language == "" {
-		b.Language = raw.Meta.Kernel.Language
-	}
-	return b
+	return book
 }
 
 // Plain removes terminal colours, which tracebacks are full of.
-func Plain(s string) string {
-	if !strings.Contains(s, "\x1b[") {
-		return s
-	}
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "\x1b[")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i+2:]
-		for len(s) > 0 && s[0] >= 0x20 && s[0] <= 0x3f {
-			s = s[1:]
-		}
-		if len(s) > 0 {
-			s = s[1:]
-		}
-	}
+func Plain(s string) string { return string(text.WithoutCodes([]byte(s))) }
+
+// cellKeys are those that nbformat 4 knows (nbformat.v4.schema.json).
+var cellKeys = []string{"id", "cell_type", "source", "metadata", "execution_count", "outputs", "attachments"}
+
+// walk goes through a valid JSON text as encoding/json would decode it. bad: a value is of another type than nbformat has; or a cell, an output, or an
+// object around it, has a key twice, or in two spellings that encoding/json takes for one, so that a value would hide another; or the notebook has a key
+// that is shown nowhere.
+type walk struct {
+	b   []byte
+	bad bool
 }
 
-// The keys that nbformat 4 knows (nbformat.v4.schema.json).
-var (
-	rootKeys = []string{"cells", "metadata", "nbformat", "nbformat_minor"}
-	cellKeys = []string{"id", "cell_type", "source", "metadata", "execution_count", "outputs", "attachments"}
-)
-
-// keysOf looks in b, a valid JSON object, for keys that encoding/json passes over in silence. ambiguous: a cell, an output, or an object around
-// it, has a key twice, or in two spellings that encoding/json takes for one, so that a value would hide another; or the notebook has a key
-// that is shown nowhere. odd are the cells, from 0, with a key that is shown nowhere.
-func keysOf(b []byte) (ambiguous bool, odd map[int]bool) {
-	odd = map[int]bool{}
-	// members gives the members of the object at an offset; none if it is no object.
-	members := func(at int, fold func(string) string) (found []member) {
-		if b[at] != '{' {
-			return nil
-		}
-		found, _ = jsonObject(b, at)
-		seen := map[string]bool{}
-		for _, m := range found {
-			key := fold(m.key)
-			ambiguous = ambiguous || seen[key]
-			seen[key] = true
-		}
-		return found
+// members gives the members of the object at an offset, under their folded keys; none if it is no object.
+func (w *walk) members(at int, fold func(string) string) (found []member) {
+	if w.b[at] != '{' {
+		return nil
 	}
-	asIs := func(key string) string { return key }
-	for _, m := range members(jsonSkipBlank(b, 0), foldedKey) {
-		if !slices.Contains(rootKeys, m.key) {
-			return true, nil
+	found, _ = jsonObject(w.b, at)
+	seen := make(map[string]bool, len(found))
+	for i := range found {
+		key := fold(found[i].key)
+		w.bad = w.bad || seen[key]
+		seen[key] = true
+	}
+	return found
+}
+
+func (w *walk) decode(s span, into any) {
+	w.bad = w.bad || json.Unmarshal(w.b[s.from:s.to], into) != nil
+}
+
+func (w *walk) book() *Book {
+	book := &Book{}
+	var format *int
+	minor := 0
+	var meta struct {
+		Kernel struct {
+			Language string `json:"language"`
+		} `json:"kernelspec"`
+		Language struct {
+			Name string `json:"name"`
+		} `json:"language_info"`
+	}
+	for _, m := range w.members(jsonSkipBlank(w.b, 0), foldedKey) {
+		switch m.key {
+		case "nbformat":
+			w.decode(m.value, &format)
+		case "nbformat_minor":
+			w.decode(m.value, &minor)
+		case "metadata":
+			w.decode(m.value, &meta)
+		case "cells":
+			for _, cell := range jsonArray(w.b, m.value.from) {
+				book.Cells = append(book.Cells, w.cell(cell.from))
+			}
+		default:
+			w.bad = true
 		}
-		if m.key != "cells" {
-			continue
-		}
-		for i, cell := range jsonArray(b, m.value.from) {
-			for _, m := range members(cell.from, foldedKey) {
-				odd[i] = odd[i] || !slices.Contains(cellKeys, m.key)
-				if foldedKey(m.key) != foldedKey("outputs") {
-					continue
-				}
-				for _, output := range jsonArray(b, m.value.from) {
-					for _, m := range members(output.from, foldedKey) {
-						if foldedKey(m.key) == foldedKey("data") {
-							members(m.value.from, asIs) // a map: its keys are not folded
-						}
+	}
+	if format == nil || *format < 4 {
+		w.bad = true
+		return book
+	}
+	book.Format = fmt.Sprintf("%d.%d", *format, minor)
+	book.Language = cmp.Or(meta.Language.Name, meta.Kernel.Language)
+	return book
+}
+
+func (w *walk) cell(at int) (c Cell) {
+	w.bad = w.bad || w.b[at] != '{'
+	for _, m := range w.members(at, foldedKey) {
+		switch known := foldedKey(m.key); known {
+		case foldedKey("id"):
+			w.decode(m.value, &c.ID)
+		case foldedKey("cell_type"):
+			w.decode(m.value, &c.Type)
+		case foldedKey("source"):
+			w.decode(m.value, &c.Source)
+		case foldedKey("execution_count"):
+			w.decode(m.value, &c.Count)
+		case foldedKey("attachments"):
+			w.decode(m.value, &c.Attachments)
+		case foldedKey("outputs"):
+			w.bad = w.bad || w.b[m.value.from] != '[' && w.b[m.value.from] != 'n'
+			for _, output := range jsonArray(w.b, m.value.from) {
+				c.Outputs = append(c.Outputs, w.b[output.from:output.to])
+				for _, m := range w.members(output.from, foldedKey) {
+					if foldedKey(m.key) == foldedKey("data") {
+						w.members(m.value.from, func(key string) string { return key }) // a map: its keys are not folded
 					}
 				}
 			}
 		}
+		c.Unknown = c.Unknown || !slices.Contains(cellKeys, m.key)
 	}
-	return ambiguous, odd
+	return c
 }
 
 // foldedKey is the same for all spellings that encoding/json takes for one name of a field.

@@ -7,6 +7,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -25,7 +26,6 @@ const (
 	maxEntries  = 20_000    // parts of an archive
 	maxUnpacked = 128 << 20 // bytes, all parts together
 	maxDepth    = 500       // of elements
-	maxAttached = 32 << 20  // bytes of an attachment that are counted
 )
 
 // Document collects the text of a document. It is not for concurrent use.
@@ -48,6 +48,7 @@ type Document struct {
 	found  bool // the sheet that is wanted
 	ask    int  // bytes of text at which Enough is asked
 	macros bool
+	notes  []string // on what is wrong with it
 	hidden hidden
 }
 
@@ -89,6 +90,18 @@ func Open(ctx context.Context, z *zip.Reader) *Document {
 	return d
 }
 
+// Encrypted reports whether r is an Office document behind a password: a compound file that holds nothing but one.
+func Encrypted(r io.ReaderAt) bool {
+	var header [512]byte
+	if _, err := r.ReadAt(header[:], 0); err != nil || !bytes.HasPrefix(header[:], []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) {
+		return false
+	}
+	shift := min(binary.LittleEndian.Uint16(header[30:]), 12)
+	directory := make([]byte, 4096) // its first names
+	n, _ := r.ReadAt(directory, (int64(binary.LittleEndian.Uint32(header[48:]))+1)<<shift)
+	return bytes.Contains(directory[:n], []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00"))
+}
+
 // Write collects the text of an archive's document, as far as it is wanted and can be kept.
 func (d *Document) Write() error {
 	err := d.write(d)
@@ -96,6 +109,12 @@ func (d *Document) Write() error {
 		return &NoSheet{d.Sheets}
 	}
 	return d.end(err)
+}
+
+func (d *Document) note(s string) {
+	if !slices.Contains(d.notes, s) {
+		d.notes = append(d.notes, s)
+	}
 }
 
 // Done lets go of the archive: nothing more is collected.
@@ -125,7 +144,9 @@ func (e *NoSheet) Error() string { return "there is no such sheet" }
 
 // wants notes the next sheet by its name, and reports whether it is written.
 func (d *Document) wants(name string) bool {
-	d.Sheets = append(d.Sheets, name)
+	if len(d.Sheets) < maxEntries {
+		d.Sheets = append(d.Sheets, name)
+	}
 	is := d.Sheet == "" || strings.EqualFold(d.Sheet, name) || d.Sheet == strconv.Itoa(len(d.Sheets))
 	d.found = d.found || is
 	return is
@@ -141,7 +162,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		return "pptx", (*Document).pptx
 	case has("xl/workbook.xml"):
 		return "xlsx", (*Document).xlsx
-	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+	case has("mimetype"):
 		media, err := d.part("mimetype", 256)
 		if err != nil {
 			return "", nil
@@ -149,7 +170,7 @@ func (d *Document) format() (string, func(*Document) error) {
 		switch m := strings.TrimSpace(string(media)); {
 		case m == "application/epub+zip":
 			return "epub", (*Document).epub
-		case !has("content.xml"):
+		case !has("content.xml") && !has("encrypted-package"):
 		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
 			return "odt", (*Document).opendocument
 		case strings.HasSuffix(m, "opendocument.spreadsheet"):
@@ -184,7 +205,7 @@ func (d *Document) findMain() {
 // Mentions names the parts of the document that its text does not tell of: pictures and the like at the beginning, hidden text in
 // every window, because strangers put orders to a model there.
 func (d *Document) Mentions(beginning bool) string {
-	var notes []string
+	notes := slices.Clone(d.notes)
 	var missing []string
 	if n := d.Pictures; n > 0 && len(d.out) > 0 { // without text it is said already
 		missing = append(missing, unreadable.Plural(n, "image"))
@@ -194,9 +215,6 @@ func (d *Document) Mentions(beginning bool) string {
 	}
 	if d.hidden.formulas > 0 {
 		missing = append(missing, unreadable.Plural(d.hidden.formulas, "formula")+" (their values are)")
-	}
-	if n := d.margins(); n > 0 {
-		missing = append(missing, unreadable.Plural(n, "header and footer part"))
 	}
 	if d.macros {
 		missing = append(missing, "macros")
@@ -208,17 +226,6 @@ func (d *Document) Mentions(beginning bool) string {
 		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", unreadable.Plural(d.hidden.vanished, "character")))
 	}
 	return strings.Join(notes, " ")
-}
-
-// margins counts a docx's headers and footers.
-func (d *Document) margins() int {
-	n := 0
-	for name := range d.parts {
-		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
-			n++
-		}
-	}
-	return n
 }
 
 // part unpacks one part of at most limit bytes.

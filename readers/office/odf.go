@@ -1,6 +1,8 @@
 package office
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -11,8 +13,51 @@ import (
 // sheetRows is how often a repeated row of a spreadsheet is written at the most.
 const sheetRows = 1000
 
-// opendocument writes content.xml of a text, a spreadsheet or a presentation.
+// opendocument writes content.xml of a text, a spreadsheet or a presentation, and headers and footers of a text.
 func (d *Document) opendocument() error {
+	manifest, _ := d.part("META-INF/manifest.xml", 8<<20)
+	if d.parts["encrypted-package"] != nil || bytes.Contains(manifest, []byte("encryption-data")) {
+		return &unreadable.Encrypted{What: "document"}
+	}
+	numbered := d.numberedLists()
+	if err := d.openPart("content.xml", numbered); err != nil || d.Format != "odt" {
+		return err
+	}
+	return d.section("Headers and footers", []string{"styles.xml"}, func(part string) error { return d.openPart(part, numbered) })
+}
+
+// numberedLists are the styles of lists that count, by name: for each level the format of its numbers, empty where there are none.
+func (d *Document) numberedLists() map[string]*[10]string {
+	lists := map[string]*[10]string{}
+	for _, part := range []string{"styles.xml", "content.xml"} {
+		name := ""
+		d.walk(part, xmlHandler{start: func(e *element) (bool, error) {
+			switch e.name {
+			case "list-style":
+				if name = e.get("name"); len(lists) < maxEntries {
+					lists[name] = &[10]string{}
+				}
+			case "list-level-style-number":
+				if l := lists[name]; l != nil {
+					l[min(max(atoi(e.get("level")), 1), 10)-1] = e.get("num-format")
+				}
+			case "body":
+				return false, errEnd
+			}
+			return false, nil
+		}})
+	}
+	return lists
+}
+
+// openList is a list around the paragraph that is read.
+type openList struct {
+	style *[10]string
+	count int
+	mark  bool // the next paragraph is the first of its item
+}
+
+func (d *Document) openPart(part string, numbered map[string]*[10]string) error {
 	type table struct {
 		rows, repeat, again, column int
 		row, far                    []string // far: cells beyond sheetColumns
@@ -31,7 +76,9 @@ func (d *Document) opendocument() error {
 		}
 		return ""
 	}
-	var paragraphs []*strings.Builder // they nest: a note's inside another
+	var paragraphs []*bytes.Buffer // they nest: a note's inside another
+	var lists []openList
+	link, linkFrom := "", 0
 	var tables []*table
 	innermost := func() *table {
 		if len(tables) == 0 {
@@ -39,8 +86,8 @@ func (d *Document) opendocument() error {
 		}
 		return tables[len(tables)-1]
 	}
-	level, list, slides, sheets := 0, 0, 0, 0
-	return d.walk("content.xml", xmlHandler{
+	level, slides, sheets := 0, 0, 0
+	return d.walk(part, xmlHandler{
 		start: func(e *element) (bool, error) {
 			switch {
 			case e.name == "automatic-styles":
@@ -65,7 +112,7 @@ func (d *Document) opendocument() error {
 				return true, nil
 			case "h", "p":
 				if len(paragraphs) < 50 {
-					paragraphs = append(paragraphs, &strings.Builder{})
+					paragraphs = append(paragraphs, &bytes.Buffer{})
 				}
 				level = 0
 				if e.name == "h" {
@@ -81,8 +128,23 @@ func (d *Document) opendocument() error {
 				write(paragraphs, " (note: ")
 			case "annotation":
 				write(paragraphs, " (comment: ")
+			case "a":
+				if link = e.get("href"); len(paragraphs) > 0 {
+					linkFrom = paragraphs[len(paragraphs)-1].Len()
+				}
 			case "list":
-				list++
+				l := openList{style: numbered[e.get("style-name")]}
+				if n := len(lists); l.style == nil && n > 0 {
+					l.style = lists[n-1].style
+				}
+				if len(lists) < maxDepth {
+					lists = append(lists, l)
+				}
+			case "list-item":
+				if n := len(lists); n > 0 {
+					lists[n-1].mark = true
+					lists[n-1].count = cmp.Or(atoi(e.get("start-value")), lists[n-1].count+1)
+				}
 			case "page":
 				if e.space == "draw" {
 					slides++
@@ -93,10 +155,14 @@ func (d *Document) opendocument() error {
 				if e.space != "table" {
 					break
 				}
+				if len(tables) == 0 && d.Format == "ods" && !d.wants(e.get("name")) {
+					return true, nil
+				}
 				if len(tables) == 0 {
 					d.block()
 					if name := e.get("name"); name != "" && slides == 0 && len(paragraphs) == 0 && strings.HasSuffix(string(d.out), "\n\n") || sheets == 0 && name != "" {
-						if err := d.add("## Table: ", name, mark(e), "\n\n"); err != nil {
+						kind := map[bool]string{true: "Sheet", false: "Table"}[d.Format == "ods"]
+						if err := d.add("## ", kind, ": ", name, mark(e), "\n\n"); err != nil {
 							return false, err
 						}
 					}
@@ -151,8 +217,13 @@ func (d *Document) opendocument() error {
 			switch name {
 			case "note-body", "annotation":
 				write(paragraphs, ")")
+			case "a":
+				if n := len(paragraphs); n > 0 {
+					linked(paragraphs[n-1], linkFrom, link)
+				}
+				link = ""
 			case "list":
-				list--
+				lists = lists[:max(len(lists)-1, 0)]
 			case "h", "p":
 				n := len(paragraphs)
 				if n == 0 {
@@ -171,8 +242,17 @@ func (d *Document) opendocument() error {
 					err := d.add(heading(level), strings.ReplaceAll(s, "\n", " "), "\n\n")
 					level = 0
 					return err
-				case list > 0:
-					return d.add(strings.Repeat("  ", min(list-1, 8)), "- ", s, "\n")
+				case len(lists) > 0:
+					l := &lists[len(lists)-1]
+					mark, depth := "  ", min(len(lists)-1, 8)
+					if l.mark {
+						mark = "- "
+						if l.style != nil && l.style[depth] != "" {
+							mark = counted(l.count, map[string]string{"a": "Letter", "A": "upperLetter", "i": "Roman", "I": "upperRoman"}[l.style[depth]]) + ". "
+						}
+					}
+					l.mark = false
+					return d.add(strings.Repeat("  ", depth), mark, s, "\n")
 				default:
 					d.block()
 					return d.add(s, "\n")
@@ -240,7 +320,7 @@ func hides(name string) bool {
 }
 
 // write adds s to the innermost paragraph.
-func write(paragraphs []*strings.Builder, s string) {
+func write(paragraphs []*bytes.Buffer, s string) {
 	if n := len(paragraphs); n > 0 {
 		paragraphs[n-1].WriteString(s)
 	}

@@ -1,36 +1,196 @@
 package office
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/readers/unreadable"
 )
 
-// docx writes the body, then footnotes, endnotes and comments.
+// docx writes the body, then footnotes, endnotes and comments, then headers and footers.
 func (d *Document) docx() error {
-	if err := d.wordPart("word/document.xml"); err != nil {
+	w := d.wordStyles()
+	if err := d.wordPart("word/document.xml", w); err != nil {
 		return err
 	}
-	for _, extra := range []struct{ part, title string }{
-		{"word/footnotes.xml", "Footnotes"}, {"word/endnotes.xml", "Endnotes"}, {"word/comments.xml", "Comments"},
+	var margins []string
+	for name := range d.parts {
+		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
+			margins = append(margins, name)
+		}
+	}
+	slices.Sort(margins)
+	for _, extra := range []struct {
+		title string
+		parts []string
+	}{
+		{"Footnotes", []string{"word/footnotes.xml"}}, {"Endnotes", []string{"word/endnotes.xml"}}, {"Comments", []string{"word/comments.xml"}},
+		{"Headers and footers", margins},
 	} {
-		if d.parts[extra.part] == nil {
-			continue
-		}
-		d.block()
-		at := len(d.out)
-		if err := d.add("## ", extra.title, "\n\n"); err != nil {
+		if err := d.section(extra.title, extra.parts, func(part string) error { return d.wordPart(part, w) }); err != nil {
 			return err
-		}
-		from := len(d.out)
-		if err := d.wordPart(extra.part); err != nil {
-			return err
-		}
-		if len(strings.TrimSpace(string(d.out[from:]))) == 0 {
-			d.out = d.out[:at]
 		}
 	}
 	return nil
+}
+
+// section writes parts below a heading, those with the same text once. Without text there is no heading either.
+func (d *Document) section(title string, parts []string, write func(part string) error) error {
+	d.block()
+	begin := len(d.out)
+	if err := d.add("## ", title, "\n\n"); err != nil {
+		return err
+	}
+	seen := map[string]bool{"": true}
+	for _, part := range parts {
+		if d.parts[part] == nil {
+			continue
+		}
+		from := len(d.out)
+		if err := write(part); err != nil {
+			return err
+		}
+		if text := strings.TrimSpace(string(d.out[min(from, len(d.out)):])); seen[text] {
+			d.out = d.out[:min(from, len(d.out))]
+		} else {
+			seen[text] = true
+		}
+	}
+	if len(seen) == 1 {
+		d.out = d.out[:begin]
+	}
+	return nil
+}
+
+// wordStyles has the names of a docx's paragraph styles and the numbering of its lists.
+type wordStyles struct {
+	names  map[string]string  // of a style, by its id
+	lists  map[string]wordNum // of a style
+	kinds  map[string]string  // of the abstract list, by the number of a list
+	levels map[string]*[9]wordLevel
+	counts map[string]*[9]int // by abstract list
+	anew   map[string]bool    // the list, by its number, does not go on counting where one like it ended
+}
+
+type wordNum struct {
+	list  string // "" and "0": none
+	level int
+}
+
+type wordLevel struct {
+	format, text string
+	start        int
+}
+
+func (d *Document) wordStyles() *wordStyles {
+	w := &wordStyles{map[string]string{}, map[string]wordNum{}, map[string]string{}, map[string]*[9]wordLevel{}, map[string]*[9]int{}, map[string]bool{}}
+	id, abstract, level := "", "", 0
+	d.walk("word/styles.xml", xmlHandler{start: func(e *element) (bool, error) {
+		n := w.lists[id]
+		switch v := e.get("val"); e.name {
+		case "style":
+			id = e.get("styleId")
+			return len(w.names) >= maxEntries, nil
+		case "name":
+			w.names[id] = v
+		case "basedOn":
+			if n.list == "" && w.lists[v].list != "" {
+				w.lists[id] = w.lists[v]
+			}
+		case "numId":
+			w.lists[id] = wordNum{v, n.level}
+		case "ilvl":
+			w.lists[id] = wordNum{n.list, min(max(atoi(v), 0), 8)}
+		}
+		return false, nil
+	}})
+	d.walk("word/numbering.xml", xmlHandler{start: func(e *element) (bool, error) {
+		l := w.levels[abstract]
+		switch v := e.get("val"); e.name {
+		case "abstractNum":
+			abstract = e.get("abstractNumId")
+			w.levels[abstract] = &[9]wordLevel{}
+			return len(w.levels) >= maxEntries, nil
+		case "num":
+			id, abstract = e.get("numId"), ""
+		case "abstractNumId":
+			w.kinds[id] = v
+		case "startOverride":
+			w.anew[id] = true
+		case "lvl":
+			level = min(max(atoi(e.get("ilvl")), 0), 8)
+		case "start":
+			if l != nil {
+				l[level].start = atoi(v)
+			}
+		case "numFmt":
+			if l != nil {
+				l[level].format = v
+			}
+		case "lvlText":
+			if l != nil {
+				l[level].text = unreadable.Clip(v, 100)
+			}
+		}
+		return false, nil
+	}})
+	return w
+}
+
+// mark counts the next paragraph of a list and gives what stands before it: "-", "2.", "1.3)", …
+func (w *wordStyles) mark(n wordNum) string {
+	abstract := w.kinds[n.list]
+	levels := w.levels[abstract]
+	if levels == nil || levels[n.level].format == "bullet" || levels[n.level].format == "" {
+		return "-"
+	}
+	counts := w.counts[abstract]
+	if counts == nil || w.anew[n.list] {
+		delete(w.anew, n.list)
+		counts = &[9]int{}
+		for i := range counts {
+			counts[i] = levels[i].start - 1
+		}
+		w.counts[abstract] = counts
+	}
+	counts[n.level]++
+	for i := n.level + 1; i < 9; i++ {
+		counts[i] = levels[i].start - 1
+	}
+	mark := levels[n.level].text
+	for i, l := range levels {
+		mark = strings.ReplaceAll(mark, "%"+strconv.Itoa(i+1), counted(max(counts[i], min(l.start, 1)), l.format))
+	}
+	return mark
+}
+
+// counted writes n as a list counts: in Roman numbers, letters or figures.
+func counted(n int, format string) string {
+	letter := ""
+	switch {
+	case strings.HasSuffix(format, "Letter") && n > 0 && n <= 26*20:
+		letter = strings.Repeat(string(rune('a'+(n-1)%26)), (n-1)/26+1)
+	case strings.HasSuffix(format, "Roman") && n > 0 && n < 4000:
+		for i, value := range []int{1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1} {
+			for ; n >= value; n -= value {
+				letter += []string{"m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"}[i]
+			}
+		}
+	case format == "none":
+		return ""
+	case format == "decimalZero":
+		return fmt.Sprintf("%02d", n)
+	default:
+		return strconv.Itoa(n)
+	}
+	if strings.HasPrefix(format, "upper") {
+		return strings.ToUpper(letter)
+	}
+	return letter
 }
 
 // wordTable is a table being read; tables nest.
@@ -40,21 +200,23 @@ type wordTable struct {
 	cell strings.Builder
 }
 
-func (d *Document) wordPart(name string) error {
-	var p strings.Builder // the paragraph
-	style, list, level := "", false, 0
+func (d *Document) wordPart(name string, styles *wordStyles) error {
+	var p bytes.Buffer // the paragraph
+	style := ""
+	var list wordNum
+	related, link, linkFrom := d.relations(name), "", 0
 	inText, inProps, vanish := false, false, false
 	var tables []*wordTable
 	note := ""
 	return d.walk(name, xmlHandler{
 		start: func(e *element) (bool, error) {
 			switch e.name {
-			case "Fallback", "del", "moveFrom", "instrText", "delText": // drawn twice, or struck out
+			case "Fallback", "del", "moveFrom", "instrText", "delText", "pPrChange": // drawn twice, or struck out
 				return true, nil
 			case "p":
 				if e.space == "w" {
 					p.Reset()
-					style, list, level = "", false, 0
+					style, list, link = "", wordNum{}, ""
 				}
 			case "pPr":
 				inProps = true
@@ -65,14 +227,20 @@ func (d *Document) wordPart(name string) error {
 				vanish = !inProps && v != "0" && v != "false" && v != "off" // in a paragraph's properties it is about its mark
 			case "pStyle":
 				style = e.get("val")
+				list = styles.lists[style]
+				if name := styles.names[style]; headingLevel(name) > 0 {
+					style = name // the id may be in any language
+				}
 			case "outlineLvl":
 				if style == "" {
 					style = fmt.Sprintf("heading%d", atoi(e.get("val"))+1)
 				}
-			case "numPr":
-				list = true
+			case "numId":
+				list.list = e.get("val")
 			case "ilvl":
-				level = min(atoi(e.get("val")), 8)
+				list.level = min(max(atoi(e.get("val")), 0), 8)
+			case "hyperlink":
+				link, linkFrom = related[e.get("id")], p.Len()
 			case "t":
 				inText = true
 			case "tab":
@@ -130,6 +298,9 @@ func (d *Document) wordPart(name string) error {
 				vanish = false
 			case "t":
 				inText = false
+			case "hyperlink":
+				linked(&p, linkFrom, link)
+				link = ""
 			case "pPr":
 				inProps = false
 			case "p":
@@ -143,12 +314,16 @@ func (d *Document) wordPart(name string) error {
 					return nil
 				}
 				s, note = note+s, ""
+				mark := ""
+				if list.list != "" && list.list != "0" {
+					mark = styles.mark(list)
+				}
 				switch h := headingLevel(style); {
 				case h > 0:
 					d.block()
-					return d.add(heading(h), strings.ReplaceAll(s, "\n", " "), "\n\n")
-				case list:
-					return d.add(strings.Repeat("  ", level), "- ", s, "\n")
+					return d.add(heading(h), strings.TrimLeft(strings.TrimPrefix(mark, "-")+" ", " "), strings.ReplaceAll(s, "\n", " "), "\n\n")
+				case mark != "":
+					return d.add(strings.Repeat("  ", list.level), mark, " ", s, "\n")
 				}
 				d.block()
 				return d.add(s, "\n")
@@ -172,6 +347,14 @@ func (d *Document) wordPart(name string) error {
 			return nil
 		},
 	})
+}
+
+// linked writes the target of a link behind its text, which begins at from.
+func linked(p *bytes.Buffer, from int, target string) {
+	if text := strings.TrimSpace(string(p.Bytes()[min(from, p.Len()):])); target != "" && text != "" && text != target {
+		p.Truncate(from)
+		p.WriteString("[" + text + "](" + unreadable.Clip(target, 2000) + ")")
+	}
 }
 
 // headingLevel reads a paragraph style's name. Word keeps the English ids in every language, but not every writer is Word.
@@ -241,9 +424,11 @@ func (d *Document) hiddenSlide(slide string) (mark string) {
 
 // drawing writes the paragraphs and tables of a slide.
 func (d *Document) drawing(name, prefix string) error {
-	var p, cell strings.Builder
+	var p bytes.Buffer
+	var cell strings.Builder
 	var row []string
 	title, number, inText, inTable, rows := false, false, false, false, 0
+	related, link, linkFrom := d.relations(name), "", 0
 	return d.walk(name, xmlHandler{
 		start: func(e *element) (bool, error) {
 			switch e.name {
@@ -255,6 +440,10 @@ func (d *Document) drawing(name, prefix string) error {
 				t := e.get("type")
 				title = t == "title" || t == "ctrTitle"
 				number = t == "sldNum" || t == "dt" || t == "ftr"
+			case "r":
+				link, linkFrom = "", p.Len()
+			case "hlinkClick":
+				link = related[e.get("id")]
 			case "t":
 				inText = e.space == "a"
 			case "br":
@@ -279,6 +468,8 @@ func (d *Document) drawing(name, prefix string) error {
 			switch name {
 			case "t":
 				inText = false
+			case "r":
+				linked(&p, linkFrom, link)
 			case "p":
 				s := strings.TrimSpace(p.String())
 				p.Reset()

@@ -11,6 +11,7 @@ import (
 	"github.com/klippa-app/go-pdfium/enums"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/responses"
 	"github.com/klippa-app/go-pdfium/structs"
 
 	"moltisfs/readers/unreadable"
@@ -24,6 +25,10 @@ const (
 	emptyFields = 60
 	// fieldOptions is how many options of a list are looked at.
 	fieldOptions = 1000
+	// shownOptions is how many options of a list are named that are not selected.
+	shownOptions = 60
+	// pageLooks is how many signatures and stamps of a page are read from their pictures.
+	pageLooks = 50
 	// tipBytes is how much of a field's description stands beside its name.
 	tipBytes = 80
 )
@@ -53,12 +58,19 @@ type annotations struct {
 	form   *references.FPDF_FORMHANDLE
 	fields []formField
 	notes  []string
+	looks  []look
 	mute   int // that are drawn and have no text
 	unread int
 	drawn  bool // a viewer shows at least one
 }
 
 type formField struct{ name, tip, value string }
+
+// look is where something stands whose words are in its picture alone.
+type look struct {
+	name string
+	rect structs.FPDF_FS_RECTF
+}
 
 // readAll reads the first so many annotations of a page. Those that can't be read are counted.
 func (a *annotations) readAll(ctx context.Context, count int) error {
@@ -116,8 +128,49 @@ func (a *annotations) read(index int) error {
 		}
 	} else if !hidden {
 		a.mute++
+		if kind.Subtype == enums.FPDF_ANNOT_SUBTYPE_STAMP {
+			a.look(annot, "["+label+"]")
+		}
 	}
 	return nil
+}
+
+func (a *annotations) look(annot references.FPDF_ANNOTATION, name string) {
+	got, err := a.in.FPDFAnnot_GetRect(&requests.FPDFAnnot_GetRect{Annotation: annot})
+	if err == nil && len(a.looks) < pageLooks {
+		a.looks = append(a.looks, look{name, got.Rect})
+	}
+}
+
+// appearances are the words that stand in the pictures of a page's signatures and stamps: these are drawn into the page, which is loaded
+// anew. It comes after all else with the page.
+func appearances(in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, number int, looks []look) string {
+	done, err := in.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: at, Usage: requests.FPDFPage_FlattenUsageNormalDisplay})
+	if err != nil || done.Result != responses.FPDFPage_FlattenResultSuccess {
+		return ""
+	}
+	page, err := in.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: number - 1})
+	if err != nil {
+		return ""
+	}
+	defer in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: page.Page})
+	text, err := in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: requests.Page{ByReference: &page.Page}})
+	if err != nil {
+		return ""
+	}
+	defer in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text.TextPage})
+	var b strings.Builder
+	for _, l := range looks {
+		got, err := in.FPDFText_GetBoundedText(&requests.FPDFText_GetBoundedText{TextPage: text.TextPage,
+			Left: float64(l.rect.Left), Top: float64(l.rect.Top), Right: float64(l.rect.Right), Bottom: float64(l.rect.Bottom)})
+		if err != nil {
+			continue
+		}
+		if words := cleanPageText(strings.TrimRight(got.Text, "\x00")); words != "" {
+			b.WriteString("\n" + l.name + " shows: " + indented(words))
+		}
+	}
+	return b.String()
 }
 
 // text is a string of the annotation's dictionary.
@@ -189,6 +242,9 @@ func (a *annotations) field(annot references.FPDF_ANNOTATION, hidden bool) error
 	if f.value, err = w.value(kind.FormFieldType); err != nil {
 		return err
 	}
+	if kind.FormFieldType == enums.FPDF_FORMFIELD_TYPE_SIGNATURE && f.value != "" && !hidden {
+		a.look(annot, "[form] "+f.name)
+	}
 	same := slices.IndexFunc(a.fields, func(o formField) bool {
 		return o.name == f.name && (o.value == f.value || o.value == "" || f.value == "")
 	})
@@ -239,8 +295,13 @@ func (w widget) value(kind enums.FPDF_FORMFIELD_TYPE) (string, error) {
 		}
 		return w.checked(cmp.Or(oneLine(got.Value), "checked"))
 	case enums.FPDF_FORMFIELD_TYPE_COMBOBOX, enums.FPDF_FORMFIELD_TYPE_LISTBOX:
-		if chosen := w.chosen(); len(chosen) > 0 {
-			return strings.Join(chosen, "; "), nil
+		chosen, all := w.options()
+		value := strings.Join(chosen, "; ")
+		if kind == enums.FPDF_FORMFIELD_TYPE_LISTBOX && len(all) > 0 { // the page shows them all
+			return fmt.Sprintf("%s (of: %s)", cmp.Or(value, "nothing"), strings.Join(all, "; ")), nil
+		}
+		if value != "" {
+			return value, nil
 		}
 	case enums.FPDF_FORMFIELD_TYPE_SIGNATURE:
 		got, err := w.in.FPDFAnnot_HasKey(&requests.FPDFAnnot_HasKey{Annotation: w.annot, Key: "V"})
@@ -267,25 +328,36 @@ func (w widget) checked(value string) (string, error) {
 	return value, nil
 }
 
-// chosen are the options of a list that are selected, as they are shown.
-func (w widget) chosen() (labels []string) {
+// options are the labels of a list: those that are selected, and all, as they are shown.
+func (w widget) options() (chosen, all []string) {
 	q := &requests.FPDFAnnot_GetOptionCount{FormHandle: w.form, Annotation: w.annot}
 	count, err := w.in.FPDFAnnot_GetOptionCount(q)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	for i := range min(count.OptionCount, fieldOptions) {
 		q := &requests.FPDFAnnot_IsOptionSelected{FormHandle: w.form, Annotation: w.annot, Index: i}
 		is, err := w.in.FPDFAnnot_IsOptionSelected(q)
-		if err != nil || !is.IsOptionSelected {
+		if err != nil {
 			continue
 		}
 		l := &requests.FPDFAnnot_GetOptionLabel{FormHandle: w.form, Annotation: w.annot, Index: i}
-		if got, err := w.in.FPDFAnnot_GetOptionLabel(l); err == nil {
-			labels = append(labels, oneLine(got.OptionLabel))
+		got, err := w.in.FPDFAnnot_GetOptionLabel(l)
+		if err != nil {
+			continue
+		}
+		label := oneLine(got.OptionLabel)
+		if len(all) < shownOptions {
+			all = append(all, label)
+		}
+		if is.IsOptionSelected {
+			chosen = append(chosen, label)
 		}
 	}
-	return labels
+	if more := min(count.OptionCount, fieldOptions) - shownOptions; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return chosen, all
 }
 
 // String has a labelled line for each.

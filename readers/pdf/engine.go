@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,8 @@ const (
 	scannedPages = 5
 	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
 	pageImageBytes = 3
+	// patience is how many times Job.Time may pass while others have the processor, or the file is slow to read.
+	patience = 6
 )
 
 // Job is one question to the engine: which pages, whether as images too, and the bounds of the answer.
@@ -56,6 +59,7 @@ type Job struct {
 	Edge      int
 	ImageMax  int64
 	TextBytes int64
+	Time      time.Duration // of the processor, where the system tells it
 }
 
 // Page is the engine's answer for one page.
@@ -69,6 +73,8 @@ type Page struct {
 	Unsaid      bool   // one of them has no text
 	Failed      bool
 	Image       *PageImage
+
+	looks []look
 }
 
 // DrawnOn says that a viewer shows something on the page.
@@ -144,20 +150,10 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
 		}
 	}()
-	pool, stop, err := p.launch()
-	if err != nil {
-		pool, stop, err = p.launch() // code that could only not be stored is in memory now
-	}
-	if err != nil {
-		p.cache.LeaveDisk()
-		pool, stop, err = p.launch()
-	}
-	if err != nil {
+	if err := p.cache.Try(func() (err error) { p.pool, p.stop, err = p.launch(); return err }); err != nil {
 		return nil, &engineStart{err}
 	}
-	p.cache.Keep()
-	p.pool, p.stop = pool, stop
-	return pool, nil
+	return p.pool, nil
 }
 
 // launch starts a sandbox. Compiling, where nothing is in the cache, is shared between the
@@ -276,20 +272,33 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		err   error
 	}
 	done := make(chan result, 1)
+	clock := make(chan func() time.Duration, 1)
 	var soFar atomic.Pointer[Pages]
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() {
 		defer p.turn.Give(who, 1)
-		pages, err := p.document(ctx, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		runtime.LockOSThread() // whose time is counted
+		defer runtime.UnlockOSThread()
+		clock <- threadClock()
+		pages, err := p.document(reading, doc, job, func(pages Pages) { soFar.Store(&pages) })
 		done <- result{pages, err}
 	}()
-	select {
-	case r := <-done:
-		if ctx.Err() == nil || r.err == nil {
-			return r.pages, r.err
+	used, start := <-clock, time.Now()
+	for left := job.Time; left > 0; left = min(job.Time-used(), patience*job.Time-time.Since(start)) {
+		select {
+		case r := <-done:
+			if ctx.Err() == nil || r.err == nil {
+				return r.pages, r.err
+			}
+			done <- r
+		case <-ctx.Done():
+		case <-time.After(max(left, 10*time.Millisecond)):
+			continue
 		}
-		done <- r
-	case <-ctx.Done():
+		break
 	}
+	cancel()
 	// Compiling cannot be cut off, but it ends; a document can.
 	p.mu.Lock()
 	stop := p.stop
@@ -302,7 +311,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 	case <-time.After(time.Second):
 	}
 	switch pages := soFar.Load(); {
-	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
 	case pages == nil:
 		return nil, &unreadable.Limit{What: "PDF", Resource: "time"}
@@ -410,6 +419,12 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 			page.Failed = true
 		}
 		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
+		if page.Text != "" && job.Render { // it is given even where the time is over before it is drawn
+			text := *out
+			text.Pages = append(slices.Clip(out.Pages), page)
+			text.Pages[len(out.Pages)].Failed = true
+			done(text)
+		}
 		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
 			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 			break // its image belongs to the next answer
@@ -426,6 +441,9 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 			} else {
 				images += int64(len(page.Image.Base64))
 			}
+		}
+		if len(page.looks) > 0 {
+			page.Text += appearances(in, doc, at, n, page.looks)
 		}
 		in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 		out.Pages = append(out.Pages, page)
@@ -460,7 +478,7 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid = a.drawn, a.mute > 0
+		page.Overlaid, page.Unsaid, page.looks = a.drawn, a.mute > 0, a.looks
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}

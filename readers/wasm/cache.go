@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -42,16 +43,21 @@ func (c *Cache) Get() wazero.CompilationCache {
 	return c.c
 }
 
-// Keep makes the code that was compiled good for the next process.
-func (c *Cache) Keep() {
+// keep makes the code that was compiled good for the next process, and gives back the memory that compiling took: several
+// hundred MB, which nothing will ask for again.
+func (c *Cache) keep() {
+	compiled := true
 	if c.usable() {
-		seal(c.Dir)
+		compiled = seal(c.Dir)
 		bound(c.Dir)
+	}
+	if compiled {
+		go debug.FreeOSMemory()
 	}
 }
 
-// LeaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
-func (c *Cache) LeaveDisk() { *c = Cache{} }
+// leaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
+func (c *Cache) leaveDisk() { *c = Cache{} }
 
 // Close frees the compiled code. Nothing may run any more.
 func (c *Cache) Close() error {
@@ -65,22 +71,30 @@ func (c *Cache) Close() error {
 
 // Compile makes native code of the WebAssembly code, or takes it from the cache. A cache that can't be read or written costs
 // time, and nothing else.
-func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (run wazero.Runtime, module wazero.CompiledModule, err error) {
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	run := wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
-	module, err := run.CompileModule(ctx, code)
-	if err != nil {
-		module, err = run.CompileModule(ctx, code) // code that could only not be stored is in memory now
-	}
-	if err != nil {
-		c.LeaveDisk()
+	err = c.Try(func() (err error) {
 		run = wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
 		module, err = run.CompileModule(ctx, code)
+		return err
+	})
+	return run, module, err
+}
+
+// Try has something compiled by f with the cache that Get gives.
+func (c *Cache) Try(f func() error) error {
+	err := f()
+	if err != nil {
+		err = f() // code that could only not be stored is in memory now
+	}
+	if err != nil {
+		c.leaveDisk()
+		err = f()
 	}
 	if err == nil {
-		c.Keep()
+		c.keep()
 	}
-	return run, module, err
+	return err
 }
 
 func (c *Cache) usable() bool { return c.Dir != "" && private(c.Dir) }
@@ -128,16 +142,18 @@ func checked(dir string) bool {
 	return true
 }
 
-// seal writes the checksums of new entries. An entry that gets none is compiled again.
-func seal(dir string) {
+// seal writes the checksums of new entries, and reports whether there are any. An entry that gets none is compiled again.
+func seal(dir string) (found bool) {
 	for entry := range cacheEntries(dir) {
 		if _, err := os.Stat(entry + sealed); err == nil {
 			continue
 		}
 		if sum, ok := checksum(entry); ok {
 			_ = os.WriteFile(entry+sealed, []byte(sum), 0o600)
+			found = true
 		}
 	}
+	return found
 }
 
 // entriesKept is how many entries a cache has: three modules, each in a few versions of ours, with up to 20 MB each.

@@ -105,7 +105,7 @@ func decoded(raw []byte, name string) ([]byte, error) {
 		return nil, no
 	}
 	e, mark := text.ToRead("", raw)
-	if e == nil {
+	if e.Encoding == nil {
 		return nil, no
 	}
 	out, ok := e.Exact(raw[mark:])

@@ -154,18 +154,18 @@ func encodingOf(name string, head []byte) (*text.Encoding, int64, error) {
 	if name == "" {
 		name = text.UTF8.Name
 	}
-	e, mark, _ := text.Of(name, head)
+	e, mark := text.Of(name, head)
 	switch {
-	case e == nil:
+	case e.Encoding == nil:
 		names, low := append(text.Names(), binary), strings.ToLower(name[:min(len(name), 64)])
 		slices.SortStableFunc(names, func(a, b string) int {
 			return args.Distance(low, a) - args.Distance(low, b)
 		})
 		return nil, 0, engine.Refuse(refusal.NoEncoding, "", refusal.EncodingFacts{Name: name, Near: strings.Join(names[:3], ", ")})
-	case e == text.UTF8:
+	case e.Encoding == text.UTF8:
 		mark = 0
 	}
-	return e, int64(mark), nil
+	return e.Encoding, int64(mark), nil
 }
 
 type listArgs struct {

@@ -184,7 +184,9 @@ func placeholder(s string) kind {
 	if s == "" || len(s) > 160 {
 		return notOne
 	}
-	if m := trailing().FindStringSubmatch(s); m != nil {
+	if !strings.Contains(s, "...") && !strings.Contains(s, "…") {
+		// most lines: nothing trails
+	} else if m := trailing().FindStringSubmatch(s); m != nil {
 		if placeholder(m[1]) == spoken {
 			return spoken // def f(): ...  # unchanged
 		}

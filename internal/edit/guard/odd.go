@@ -45,19 +45,23 @@ func Odd(name string, before, after []byte) string {
 			return "a line in it only speaks of code"
 		}
 	}
+	gone := before[head : len(before)-tail]
 	for _, pair := range []string{"()", "[]", "{}"} {
 		more := func(text []byte) int {
 			return bytes.Count(text, []byte(pair[:1])) - bytes.Count(text, []byte(pair[1:]))
 		}
-		if more(before) == 0 && more(after) != 0 {
+		if more(gone) != more(after[head:len(after)-tail]) && more(before) == 0 { // the equal ends cancel each other out
 			return "its " + pair + " balanced before and don't now"
 		}
 	}
 	if s := oddCode(name, before, added); s != "" {
 		return s
 	}
-	tabs, blanks := indents(diff.Lines(before))
 	moreTabs, moreBlanks := indents(added)
+	tabs, blanks := 1, 1
+	if moreTabs+moreBlanks > 0 {
+		tabs, blanks = indents(diff.Lines(before))
+	}
 	switch {
 	case tabs > 1 && blanks == 0 && moreBlanks > 0:
 		return "new lines are indented with blanks, all others with tabs"
