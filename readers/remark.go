@@ -35,6 +35,7 @@ func remark(f *file, c Content, o *Options) {
 var waysOut = []struct{ media, say string }{
 	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF and HEIC are shown; convert it to one of them first."},
 	{"application/x-ole-storage", toDocument}, {"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
+	{"application/vnd.apache.parquet", "Query it with a program for Parquet files, such as duckdb or Python's pyarrow."},
 	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
 }
 
