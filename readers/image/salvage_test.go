@@ -66,7 +66,7 @@ func TestSalvage(t *testing.T) {
 				if err != nil {
 					continue // within the header
 				}
-				shown, err := p.Show(t.Context(), &d, 4000, 1<<30)
+				shown, err := p.Show(t.Context(), &d, Want{Edge: 4000, Most: 1 << 30})
 				if err != nil {
 					if last > 0 {
 						t.Fatalf("at %d %% %v, though less had %d rows", cut, err, last)
@@ -100,7 +100,7 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown, err := p.Show(t.Context(), &d, 4000, 1<<30); err != nil || shown.Rows < h/2 || shown.Rows > h*2/3 {
+	if shown, err := p.Show(t.Context(), &d, Want{Edge: 4000, Most: 1 << 30}); err != nil || shown.Rows < h/2 || shown.Rows > h*2/3 {
 		t.Errorf("a TIFF of strips: %+v, %v", shown, err)
 	}
 }
