@@ -1,5 +1,5 @@
 // Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
-// AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
+// ICO, AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
 // do not read is refused: a picture in wrong colours would be worse.
 //
 // The files are strangers'. So the header is read first, and its pixels are bounded ([MaxPixels],
@@ -66,7 +66,7 @@ type Format struct {
 }
 
 var formats = [...]Format{
-	{"png", begins("\x89PNG\r\n\x1a\n"), png.DecodeConfig, decoder(png.Decode), true, 12},
+	{"png", isPNG, png.DecodeConfig, decoder(png.Decode), true, 12},
 	{"jpeg", begins("\xff\xd8\xff"), jpeg.DecodeConfig, decoder(jpeg.Decode), true, 24},
 	{"gif", begins("GIF87a", "GIF89a"), gif.DecodeConfig, decodeGIF, true, 6},
 	{"webp", func(h []byte) bool {
@@ -74,9 +74,12 @@ var formats = [...]Format{
 	}, webp.DecodeConfig, decodeWebP, true, 16},
 	{"bmp", isBMP, bmp.DecodeConfig, decoder(bmp.Decode), false, 8},
 	{"tiff", begins("II*\x00", "MM\x00*"), tiff.DecodeConfig, decodeTIFF, false, 16},
+	{"ico", isICO, sizeICO, decodeICO, false, 24},
 	{"avif", branded("avif", "avis"), nil, nil, false, 0},
 	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
+
+var isPNG = begins("\x89PNG\r\n\x1a\n")
 
 func begins(prefixes ...string) func([]byte) bool {
 	return func(head []byte) bool {
