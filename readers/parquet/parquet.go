@@ -61,7 +61,7 @@ func describe(e record, groups []any, column int) string {
 		kind = types[t]
 	}
 	switch logical := e.record(10); {
-	case e[6] != nil && e.int(6) == 0 || logical[1] != nil:
+	case e.get(6) != nil && e.int(6) == 0 || logical.get(1) != nil:
 		kind = "string"
 	case isDecimal(e):
 		kind = "decimal"
@@ -108,18 +108,18 @@ func describe(e record, groups []any, column int) string {
 	return shown
 }
 
-func isDecimal(e record) bool { return e.record(10)[5] != nil || e[6] != nil && e.int(6) == 5 }
-func isDate(e record) bool    { return e.record(10)[6] != nil || e[6] != nil && e.int(6) == 6 }
+func isDecimal(e record) bool { return e.record(10).get(5) != nil || e.get(6) != nil && e.int(6) == 5 }
+func isDate(e record) bool    { return e.record(10).get(6) != nil || e.get(6) != nil && e.int(6) == 6 }
 
 // unit is how long one unit of a timestamp is; 0 of any other column.
 func unit(e record) time.Duration {
 	of := e.record(10).record(8).record(2)
 	switch {
-	case of[1] != nil || e[6] != nil && e.int(6) == 9:
+	case of.get(1) != nil || e.get(6) != nil && e.int(6) == 9:
 		return time.Millisecond
-	case of[2] != nil || e[6] != nil && e.int(6) == 10:
+	case of.get(2) != nil || e.get(6) != nil && e.int(6) == 10:
 		return time.Microsecond
-	case of[3] != nil:
+	case of.get(3) != nil:
 		return time.Nanosecond
 	}
 	return 0
@@ -193,14 +193,28 @@ func quoted(b []byte) string {
 	return "'" + unreadable.Clip(unreadable.Graphic(string(b)), 60) + "'"
 }
 
-// record is a struct of Thrift: its fields by number. They are int64, float64, bool, []byte, []any or record. Its methods give zero for a field that
-// is not there or of another type.
-type record map[int]any
+// record is a struct of Thrift. Its methods give zero for a field, by its number, that is not there or of another type.
+type record []field
 
-func (r record) int(field int) int64     { v, _ := r[field].(int64); return v }
-func (r record) text(field int) string   { v, _ := r[field].([]byte); return string(v) }
-func (r record) list(field int) []any    { v, _ := r[field].([]any); return v }
-func (r record) record(field int) record { v, _ := r[field].(record); return v }
+// A field has an int64, true for both booleans, []byte, []any or record.
+type field struct {
+	number int
+	value  any
+}
+
+func (r record) get(number int) any {
+	for _, f := range r {
+		if f.number == number {
+			return f.value
+		}
+	}
+	return nil
+}
+
+func (r record) int(field int) int64     { v, _ := r.get(field).(int64); return v }
+func (r record) text(field int) string   { v, _ := r.get(field).([]byte); return string(v) }
+func (r record) list(field int) []any    { v, _ := r.get(field).([]any); return v }
+func (r record) record(field int) record { v, _ := r.get(field).(record); return v }
 
 // cursor reads Thrift's compact protocol. After a mistake it is bad and gives zeros.
 type cursor struct {
@@ -240,26 +254,22 @@ func (c *cursor) byte() byte {
 	return 0
 }
 
-func (c *cursor) record(depth int) record {
-	r := record{}
-	for field := 0; !c.bad; {
+func (c *cursor) record(depth int) (r record) {
+	for number := 0; !c.bad; {
 		head := c.byte()
 		if head == 0 {
 			break
 		}
 		if head>>4 != 0 {
-			field += int(head >> 4)
+			number += int(head >> 4)
 		} else {
-			field = int(c.varint())
+			number = int(c.varint())
 		}
-		switch head & 15 {
-		case 1:
-			r[field] = true
-		case 2:
-			r[field] = false
-		default:
-			r[field] = c.value(head&15, depth)
+		var value any = true
+		if head&15 > 2 {
+			value = c.value(head&15, depth)
 		}
+		r = append(r, field{number, value})
 	}
 	return r
 }
