@@ -69,9 +69,9 @@ func boxes(b []byte) (c image.Config, turn int) {
 	turned := max(value("irot"), 0)
 	switch value("imir") {
 	case 0: // top and bottom change places
-		return c, [4]int{4, 7, 2, 5}[turned]
+		return c, [4]int{4, 5, 2, 7}[turned]
 	case 1:
-		return c, [4]int{2, 5, 4, 7}[turned]
+		return c, [4]int{2, 7, 4, 5}[turned]
 	}
 	return c, [4]int{1, 8, 3, 6}[turned]
 }
