@@ -15,7 +15,7 @@ BENCHTIME ?= 1s
 VERSION ?=
 BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16 -X main.release=$(VERSION)' -tags nodynamic,packed
 
-.PHONY: help build release pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search bench-readers interop golden fuzz corpus ergonomics rename
+.PHONY: help build release pack install check test fmt vet lint plan race rooted soak attacks bench bench-peers bench-checkpoint bench-search bench-readers interop golden fuzz corpus ergonomics rename
 
 # make alone lists what there is.
 help:
@@ -27,7 +27,7 @@ help:
 	@echo '  check     what a change passes before it is sent: fmt, vet, lint, plan, race'
 	@echo '  golden    rewrite the golden calls from what the tools answer now'
 	@echo '  interop   clients that are not ours'
-	@echo '  bench, bench-checkpoint, bench-search, bench-readers    the figures of docs/internals/benchmarks.md'
+	@echo '  bench, bench-peers, bench-checkpoint, bench-search, bench-readers    the figures of docs/internals/benchmarks.md'
 	@echo '  attacks, fuzz, soak    the long ways to break it; soak takes hours'
 	@echo '  corpus    the test files of the readers, anew'
 	@echo '  rename    give the module another path'
@@ -108,7 +108,7 @@ soak:
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestTradesAgainstSnapshots$$' -histories 1000
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestThousandsWithinOpenFiles$$' -files 10000
 	go test ./internal/engine -count=1 -timeout 4h -run '^TestRunsAtRandom$$' -runs 1000
-	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
+	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 10000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedFiles$$' -readers.mutations 3400
 	go test ./readers -count=1 -timeout 2h -run '^TestFollowingTheAnswersShowsAll$$' -readers.everypage
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
@@ -150,9 +150,17 @@ attacks:
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/internals/benchmarks.md, except those of bench-search.
-bench:
+bench: bench-peers
 	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/serve/jsonrpc ./internal/serve ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/session ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 	go test ./internal/serve/mcp -count=1 -v -run '^TestHTTPLoad$$' -load
+
+# Our MCP server beside two others, turn about, and how long a process of ours takes to start. What can't be installed is SKIPPED. The module proxy
+# may not have the second one: then its program in .ci/peers is taken if it is there.
+bench-peers:
+	go build -ldflags='-s -w' -o .ci/peers/moltis-fs ./cmd/moltis-fs
+	npm install --ignore-scripts --no-audit --no-fund --prefix .ci/peers @modelcontextprotocol/server-filesystem@2026.8.31 || echo NOT INSTALLED
+	CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/.ci/peers go install github.com/mark3labs/mcp-filesystem-server@v0.11.1 || echo NOT INSTALLED
+	go run ./scripts/peerbench .ci/peers/moltis-fs .ci/peers/node_modules/.bin/mcp-server-filesystem .ci/peers/mcp-filesystem-server
 
 # Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
 bench-checkpoint:

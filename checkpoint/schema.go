@@ -64,10 +64,10 @@ CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL,
 	made INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
-` + schema9
+` + schema8 + schema9
 
-// schema9 adds to format 7 the rest of format 9.
-const schema9 = `
+// schema8 adds to format 7 what format 8 has more.
+const schema8 = `
 CREATE TABLE content(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
 	codec INTEGER, base INTEGER, depth INTEGER, key INTEGER, bytes INTEGER, name TEXT, z BLOB);
 CREATE INDEX content_base ON content(base) WHERE base IS NOT NULL;
@@ -75,6 +75,13 @@ CREATE INDEX content_name ON content(bytes) WHERE name IS NOT NULL;
 CREATE TABLE known(session INTEGER NOT NULL, path INTEGER NOT NULL, PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE INDEX known_path ON known(path);
 CREATE UNIQUE INDEX op_id ON op(id);
+CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
+CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
+CREATE UNIQUE INDEX trash_name ON trash(name);
+`
+
+// schema9 adds to format 8 what format 9 has more.
+const schema9 = `
 CREATE TABLE act(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, tool TEXT NOT NULL, kind TEXT NOT NULL,
 	UNIQUE(session, tool, kind));
 CREATE INDEX act_tool ON act(tool);
@@ -85,17 +92,12 @@ CREATE INDEX op_undo ON op(undo_of) WHERE undo_of IS NOT NULL;
 CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
 CREATE INDEX session_name ON session(name);
 CREATE INDEX turn_name ON turn(name, session);
-CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
-CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
-CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// from7 makes a catalog of format 7 one of format 9. Its checkpoints and entries of the trash get new ids. Entries
+// from7 makes a catalog of format 7 one of format 8. Its checkpoints and entries of the trash get new ids. Entries
 // of the trash that have no place there go: their content is in the checkpoint of the deletion.
 const from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
-ALTER TABLE op ADD COLUMN act INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE op ADD COLUMN top INTEGER;
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE change ADD COLUMN moved_to BLOB;
 ALTER TABLE change ADD COLUMN moved_from BLOB;
@@ -103,10 +105,7 @@ ALTER TABLE change ADD COLUMN ident TEXT;
 UPDATE op SET id='ck-' || hex(randomblob(5));
 DELETE FROM trash WHERE phase=3 OR length(parked)=0 OR parked IS NULL;
 UPDATE trash SET name='tr-' || hex(randomblob(5));
-DROP INDEX turn_name;
-` + schema9 + `
-INSERT INTO act(session, tool, kind) SELECT DISTINCT session, tool, kind FROM op;
-UPDATE op SET act=(SELECT id FROM act WHERE act.session=op.session AND act.tool=op.tool AND act.kind=op.kind);
+` + schema8 + `
 INSERT INTO content SELECT o.id, o.hash, o.size, d.codec, d.base, d.depth, d.key, d.bytes,
 	CASE WHEN d.codec & 4 THEN CAST(d.z AS TEXT) END, CASE WHEN d.codec & 4 = 0 THEN d.z END
 	FROM object o LEFT JOIN data d ON d.id=o.id;
@@ -117,7 +116,18 @@ DROP TABLE limits;
 DELETE FROM meta WHERE k<>'gc_at';
 `
 
-// migrate makes an empty catalog, or one of format 7, one of ours.
+// from8 makes a catalog of format 8 one of format 9.
+const from8 = `
+ALTER TABLE op ADD COLUMN act INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE op ADD COLUMN top INTEGER;
+DROP INDEX IF EXISTS op_turn;
+DROP INDEX IF EXISTS turn_name;
+` + schema9 + `
+INSERT INTO act(session, tool, kind) SELECT DISTINCT session, tool, kind FROM op;
+UPDATE op SET act=(SELECT id FROM act WHERE act.session=op.session AND act.tool=op.tool AND act.kind=op.kind);
+`
+
+// migrate makes an empty catalog, or one of format 7 or 8, one of ours.
 func (d *DB) migrate(ctx context.Context) error {
 	v, err := formatOf(ctx, d.w)
 	switch {
@@ -127,7 +137,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(format)}
 	case v > format:
 		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
-	case v != 0 && v != 7:
+	case v != 0 && v < 7:
 		return &VersionError{"the store's format", strconv.Itoa(v), "the program that wrote it, or one of format 7"}
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
@@ -138,8 +148,10 @@ func (d *DB) migrate(ctx context.Context) error {
 			return err
 		case v == 0:
 			err = tx.exec(ctx, schema)
+		case v == 7:
+			err = tx.exec(ctx, from7+from8)
 		default:
-			err = tx.exec(ctx, from7)
+			err = tx.exec(ctx, from8)
 		}
 		if err == nil {
 			err = tx.exec(ctx, fmt.Sprintf(setFormat, format))

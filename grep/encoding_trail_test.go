@@ -27,7 +27,7 @@ func TestTrailBytes(t *testing.T) {
 	}{
 		"Shift-JIS":   {japaneseText, japanese.ShiftJIS},
 		"ISO-2022-JP": {japaneseText, japanese.ISO2022JP},
-		"GBK":         {strings.Repeat("丂亄亊俙倈偁僡儊, 这是一个测试 foo\n", 3), simplifiedchinese.GBK},
+		"GBK":         {strings.Repeat("丂亄亊俙倈偁僡儊, 这是一个测试，我们在这里写一些中文，文件可以打开。 foo\n", 3), simplifiedchinese.GBK},
 		"Big5":        {chinese, traditionalchinese.Big5},
 	} {
 		raw, err := c.e.NewEncoder().String(c.text)

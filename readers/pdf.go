@@ -21,7 +21,8 @@ const pdfWindow = 512 << 20
 
 // PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their
 // images where asked for or where there is no text. Behind a page's text stand its form fields, as
-// "[form] name: value", and the words of its annotations, as "[annotation] text"; its image shows both.
+// "[form] name: value", and the words of its annotations, as "[annotation] text", with those in the pictures of signatures and stamps;
+// its image shows both.
 type PDF struct {
 	ReadRecord `json:"-"`
 
@@ -90,7 +91,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
-	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+min(max(f.Size, 0), pdf.Held))
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+2*min(max(f.Size, 0), pdf.Held)) // the file, and its copy with maps mended
 	if err != nil {
 		return nil, err
 	}

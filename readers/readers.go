@@ -71,7 +71,7 @@ type Config struct {
 	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
 	Worker []string
 	// Deadline bounds for one call, each for itself and below any deadline of the context, the wait for room in DecoderMemory, the
-	// sandbox, the worker, and the decoding of images. Zero: 20 s.
+	// sandbox, the worker, and the decoding of images. For a PDF it is time of the processor, and six times as much of the clock. Zero: 20 s.
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
@@ -97,7 +97,7 @@ type Options struct {
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number; of an archive the name of a file in it
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number; of an archive the name of a file in it; of a large image the number of a part
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit
@@ -107,6 +107,7 @@ type Options struct {
 	LineNumbers  string // "arrow" (also ""), "tab" or "compact"
 	Encoding     string // overrules what was detected; see [Encodings]
 	Render       bool   // pages of a PDF as images; HTML and email as a person sees them
+	ANSI         bool   // the codes of a terminal, and what it wrote over, are shown
 	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int

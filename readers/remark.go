@@ -128,20 +128,24 @@ func (o *Options) ignoredBy(c Content) []string {
 		when(o.Encoding != "" && packed(c.Format), "encoding")
 		when(o.Render && c.Format != "html" && c.Format != "email", "render")
 	case *Image:
+		when(o.ANSI, "ansi")
 		window()
 		when(o.Encoding != "", "encoding")
 		when(pages && c.Page == 0, "pages")
 		when(o.Render, "render")
 	case *PDF:
+		when(o.ANSI, "ansi")
 		when(o.Offset != 0, "offset")
 		when(o.Limit != 0, "limit")
 		when(o.Tail, "tail")
 		when(o.Encoding != "", "encoding")
 	case *Notebook:
+		when(o.ANSI, "ansi")
 		when(pages, "pages")
 		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one cell)")
 		when(o.Render, "render")
 	case *Binary:
+		when(o.ANSI, "ansi")
 		switch {
 		case c.StartOffset > 0:
 			when(o.Column != 0, "column")

@@ -46,9 +46,11 @@ type Text struct {
 	Empty         bool   `json:"empty,omitempty"`
 	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
 	// control characters, tags. HiddenLines are the first lines that have any.
-	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
-	HiddenChars   int    `json:"hidden_chars,omitempty"`
-	HiddenLines   []int  `json:"hidden_lines,omitempty"`
+	InvalidBytes int   `json:"invalid_bytes,omitempty"`
+	HiddenChars  int   `json:"hidden_chars,omitempty"`
+	HiddenLines  []int `json:"hidden_lines,omitempty"`
+	// ANSILines are shown without the codes that a program has sent to a terminal, or without what it has written over.
+	ANSILines     int    `json:"ansi_lines,omitempty"`
 	TokenEstimate int    `json:"token_estimate"`
 	ChangedBelow  bool   `json:"changed_while_reading,omitempty"`
 	Note          string `json:"note,omitempty"`
@@ -154,6 +156,7 @@ func renderText(content []byte, o *Options) *Text {
 		t.column(rest, o)
 	} else {
 		p := newPage(o, estimate(len(rest), total, first, limit))
+		p.progress = total > 1
 		for n := first; len(rest) > 0 && p.lines < limit; n++ {
 			line := rest
 			next := bytes.IndexByte(rest, '\n')
@@ -189,9 +192,12 @@ func (t *Text) finish(p *page, first int) {
 	// The buffer is not touched again, so that it can become the string without a copy.
 	t.Content = unsafe.String(unsafe.SliceData(p.buf), len(p.buf))
 	t.RenderedLines, t.LinesCut = p.lines, len(p.cutLines)
-	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, len(p.hidden), p.tokens()
+	t.InvalidBytes, t.HiddenChars, t.TokenEstimate, t.ANSILines = p.invalid, len(p.hidden), p.tokens(), p.codes
 	lines := slices.Compact(p.hidden)
 	t.HiddenLines, t.Unit, t.Shown = lines[:min(len(lines), 20)], "line", p.seen.Shown
+	if p.codes > 0 {
+		t.Unit = "plain line" // not as the file has it
+	}
 	if t.StartColumn > 1 {
 		t.Shown = nil // not from its beginning
 	}
@@ -294,10 +300,13 @@ type page struct {
 	weight   int        // of the token estimate, in twelfths
 	lastCut  int        // characters shown of the last line when it was cut; else 0
 	seen     ReadRecord // the lines shown whole
+	ansi     bool       // codes of a terminal are shown
+	progress bool       // a carriage return may be one of a line of progress
+	codes    int        // lines shown without them
 }
 
 func newPage(o *Options, hint int) *page {
-	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars}
+	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars, ansi: o.ANSI || o.Column > 0, progress: true}
 	if o.all {
 		p.style, p.chars = "none", math.MaxInt
 	}
@@ -310,6 +319,11 @@ func newPage(o *Options, hint int) *page {
 func (p *page) add(number int, line []byte, more bool) bool {
 	if n := len(line); n > 0 && line[n-1] == '\r' && !more {
 		line = line[:n-1]
+	}
+	codes := false
+	if !p.ansi && (bytes.IndexByte(line, 0x1b) >= 0 || p.progress && bytes.IndexByte(line, '\r') >= 0) {
+		is := asShown(line, p.progress)
+		codes, line = len(is) < len(line), is
 	}
 	start := len(p.buf)
 	p.buf = appendNumber(p.buf, number, p.style)
@@ -341,9 +355,12 @@ func (p *page) add(number int, line []byte, more bool) bool {
 	}
 	p.buf = append(p.buf, body...)
 	p.lastCut = 0
-	if !cut {
+	if codes {
+		p.codes++
+	}
+	if !cut && !codes {
 		p.seen.shows(number)
-	} else {
+	} else if cut {
 		p.cutLines = append(p.cutLines, number)
 		p.lastCut = utf8.RuneCount(line[:shown])
 		p.buf = append(p.buf, "…"...)

@@ -197,7 +197,7 @@ func TestTextCaps(t *testing.T) {
 	if !empty.Empty || empty.TotalLines != 0 || empty.RenderedLines != 0 || !empty.Whole || empty.Content != "" {
 		t.Errorf("an empty file: %+v", empty)
 	}
-	hidden := readAs[*Text](t, []byte("a\u200bb\u202ec\x1b[31m\u00ad\U000e0041 plain\n"), Options{})
+	hidden := readAs[*Text](t, []byte("a\u200bb\u202ec\x1b[31m\u00ad\U000e0041 plain\n"), Options{ANSI: true})
 	if hidden.HiddenChars != 5 {
 		t.Errorf("%d hidden characters", hidden.HiddenChars)
 	}

@@ -335,8 +335,8 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 	if sh.Ran() {
 		b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
 	}
-	if err := sh.Status.Err; err != nil {
-		b.warn(err.Error())
+	if sh.Status.Err != "" {
+		b.warn(sh.Status.Err)
 	}
 	if sh.Torn {
 		b.warn("the machine was started anew since this run: files in it may be empty or cut, so look at them")

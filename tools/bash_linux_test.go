@@ -67,6 +67,11 @@ func TestBash(t *testing.T) {
 		{"Bash", `{"command": "pwd"}`, `"stdout":"WS/d\\n"`, ``},
 		{"Bash", `{"command": "rmdir ../d"}`, `"change":"deleted"`, ``},
 		{"Bash", `{"command": "pwd; exec true"}`, `"stdout":"WS\\n".*"cwd_not_found":"WS/d"`, `began in the workspace, since "?WS/d"? is gone or not in it`},
+		{"Bash", `{"command": "pwd"}`, `"stdout":"WS\\n"`, ``},
+		{"Bash", `{"command": "trap - EXIT; mkfifo /tmp/.moltis-fs-left"}`, `"exit_code":0}$`, ``},
+		{"Bash", `{"command": "pwd; trap - EXIT; ln -s /etc/passwd /tmp/.moltis-fs-left"}`, `"stdout":"WS\\n"`, ``},
+		{"Bash", `{"command": "pwd; trap - EXIT; printf %s /etc > /tmp/.moltis-fs-left"}`, `"stdout":"WS\\n","stderr":"","status":"completed","exit_code":0}$`, ``},
+		{"Bash", `{"command": "pwd"}`, `"stdout":"WS\\n".*"cwd_not_found":"/etc"`, ``},
 		{"Bash", `{"command": "kill -9 $$"}`, `"exit_code":137`, ``},
 		{"Bash", `{"command": "cat .env || ls -a"}`, `"stdout":"\.\\n\.\.\\na\\n"`, ``},
 		{"Bash", `{"command": "echo KEY=2 > .env; echo two >> a"}`, `^{"kind":"path_denied".*"exit_code":0.*"not_changed":\[{"path":"WS/\.env","why":"it is closed: names like this are of the class secret`, `partial: true`},
@@ -170,7 +175,7 @@ func TestBashInTheBackground(t *testing.T) {
 		}
 		return all
 	}
-	if got := call("s1", "Bash", map[string]any{"command": "echo begun; echo two >> a; until test -e /tmp/go; do sleep 0.01; done", "run_in_background": true}); !strings.Contains(got, `"shell_id":"bash_1"`) || !strings.Contains(got, `"running"`) {
+	if got := call("s1", "Bash", map[string]any{"command": "echo two >> a; echo begun; until test -e /tmp/go; do sleep 0.01; done", "run_in_background": true}); !strings.Contains(got, `"shell_id":"bash_1"`) || !strings.Contains(got, `"running"`) {
 		t.Fatal(got)
 	}
 	until("s1", "bash_1", `begun\n`)

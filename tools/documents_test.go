@@ -84,7 +84,7 @@ func TestDocumentsAreKept(t *testing.T) {
 				want = 1
 			}
 			has("at first", grep("needle", dir+"/ws"), want)
-			texts, _ := filepath.Glob(dir + "/data/cache/texts/*")
+			texts, _ := filepath.Glob(dir + "/data/texts/*")
 			if len(texts) != c.files {
 				t.Errorf("%d texts are kept: %q", len(texts), texts)
 			}
@@ -105,7 +105,7 @@ func TestDocumentsAreKept(t *testing.T) {
 			}
 			err := engine.PurgeKept(dir + "/data")
 			must(t, err)
-			if left, _ := filepath.Glob(dir + "/data/cache/texts/*"); len(left) > 0 {
+			if left, _ := filepath.Glob(dir + "/data/texts/*"); len(left) > 0 {
 				t.Errorf("a purge leaves %q", left)
 			}
 			has("after a purge", grep("needle", dir+"/ws"), 2*want)

@@ -257,6 +257,8 @@ func shownOtherwise(path string, content []byte, encoding, old string, e *edit.N
 	shown := readers.ShownDecoded(content, encoding)
 	switch {
 	case shown != "":
+	case readers.InPlain(content, old):
+		shown = "terminal codes"
 	case e.Resend != "" && !e.Partial:
 		return nil // it is in the file, written a little differently
 	case strings.ContainsRune(old, utf8.RuneError) && !utf8.Valid(content):
@@ -279,9 +281,12 @@ var editRefusals = map[engine.Cause]func(*about, *Refusal){
 		r.Fields = f
 	},
 	refusal.ShownDecoded: func(a *about, r *Refusal) {
-		if r.Next = read(a.path); a.Facts == "notebook" {
+		switch r.Next = read(a.path); a.Facts {
+		case "notebook":
 			r.Next.Args["encoding"] = "utf-8"
-		} else {
+		case "terminal codes":
+			r.Next.Args["ansi"] = true
+		default:
 			r.Next.Args["render"] = false
 		}
 		r.Fields = causeField{a.Cause.Name}

@@ -20,11 +20,12 @@ type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
 	Limit      *int    `json:"limit,omitempty" min:"0" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3 (20 a call); a sheet; file of an archive"`
-	AllowLarge *bool   `json:"allow_large,omitempty" doc:"read a file over the size limit; answers stay capped"`
-	Encoding   *string `json:"encoding,omitempty" doc:"such as windows-1252, when the detected one is wrong"`
-	Column     *int    `json:"column,omitempty" min:"1" doc:"first character to show of a cut line or page"`
-	Tail       *bool   `json:"tail,omitempty" doc:"show the last limit lines"`
+	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3; a sheet; file of an archive"`
+	AllowLarge *bool   `json:"allow_large,omitempty" doc:"over the size limit"`
+	Encoding   *string `json:"encoding,omitempty" doc:"like cp1252, if the guess is wrong"`
+	Column     *int    `json:"column,omitempty" min:"1" doc:"first character of a cut line or page"`
+	Tail       *bool   `json:"tail,omitempty" doc:"the last limit lines"`
+	ANSI       *bool   `json:"ansi,omitempty"`
 	Render     *bool   `json:"render,omitempty" doc:"true: PDF pages as images; false: source of HTML and email"`
 }
 
@@ -174,7 +175,7 @@ func (s *Suite) look(
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
-		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), ANSI: value(a.ANSI),
 		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
 	}
 	body, err := f.Content(ctx, o)
@@ -278,11 +279,17 @@ func textText(b *lines, t *readers.Text) {
 	case t.LinesCut > 0:
 		note("%s cut (%s); one of them goes on with offset %d, column %d", plural(t.LinesCut, "long line"), runs(t.CutLines), t.CutLines[0], t.CutColumn)
 	}
-	if t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8") {
+	switch {
+	case t.RunnerUp != "":
+		note("read as %s, a guess; else %s", t.Encoding, t.RunnerUp)
+	case t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8"):
 		note("read as %s", t.Encoding)
 	}
 	if t.InvalidBytes > 0 {
 		note("%s shown as \uFFFD", plural(t.InvalidBytes, "invalid byte"))
+	}
+	if t.ANSILines > 0 {
+		note("%s shown without terminal codes and what was written over; ansi: true shows them", plural(t.ANSILines, "line"))
 	}
 	if t.ChangedBelow {
 		note("the file changed while it was read")

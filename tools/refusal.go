@@ -266,6 +266,9 @@ var extras = map[engine.Cause]func(*about, *Refusal){
 		if f.Encoding != "" {
 			r.Next.Args["encoding"] = f.Encoding
 		}
+		if f.ANSI {
+			r.Next.Args["ansi"] = true
+		}
 	},
 	engine.OverBinary: func(_ *about, r *Refusal) { r.Fields = guardField{"overwrite"} },
 	engine.Accident: func(a *about, r *Refusal) {
@@ -374,6 +377,8 @@ func (a *about) readRest(r *Refusal, count bool) {
 		return
 	case unit == "source line":
 		args = map[string]any{"file_path": a.path, "render": false}
+	case unit == "plain line":
+		args = map[string]any{"file_path": a.path, "ansi": true}
 	case unit == "line" && len(seen.Ranges) > 0 &&
 		(first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 &&
 			seen.Ranges[1].First == first+1):

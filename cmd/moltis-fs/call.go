@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -20,10 +21,6 @@ import (
 )
 
 func callCommand() *command {
-	var names []string
-	for _, d := range tools.Definitions() {
-		names = append(names, d.Name)
-	}
 	return &command{
 		name:  "call",
 		short: "call one tool",
@@ -38,7 +35,7 @@ them with yes, but for what runs code later; --approve yes-exec answers that too
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.`,
-		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, values: names,
+		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, first: toolNames,
 		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people (default on a terminal)"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
@@ -53,10 +50,19 @@ the host is broken, and 130 after Ctrl-C.`,
 	}
 }
 
+// toolNames gives the names of the tools.
+func toolNames() (names []string) {
+	for _, d := range tools.Definitions() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
 // maxArguments is how many bytes the arguments of a call may have.
 const maxArguments = 64 << 20
 
 func runCall(ctx context.Context, in *invocation) error {
+	debug.SetGCPercent(400) // a process of one call: most need no collection
 	if in.given("text") && in.given("json") {
 		return misuse(seeHelp(in.command), "--text does not go with --json")
 	}

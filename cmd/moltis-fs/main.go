@@ -70,20 +70,16 @@ type streams struct {
 func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
-	spare := limitMemory(os.Getenv)
-	status := run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv})
-	runtime.KeepAlive(spare)
-	os.Exit(status)
+	limitMemory(os.Getenv)
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
 }
 
-// limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says something else. The spare bytes take no
-// memory, for nothing is written there, and counts as live: a small heap is collected a third as often, a large one as ever.
-func limitMemory(env func(string) string) (spare []byte) {
-	if env("GOMEMLIMIT") != "" {
-		return nil
+// limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
+// something else.
+func limitMemory(env func(string) string) {
+	if env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(config.Memory)
 	}
-	debug.SetMemoryLimit(config.Memory)
-	return make([]byte, 16<<20)
 }
 
 // run carries out the command line args and returns the exit status: 130 where Ctrl-C kept it from
@@ -112,10 +108,15 @@ func runLine(ctx context.Context, args []string, s streams) int {
 		return exitOK // help or completions were written
 	}
 	if err == nil {
-		if !in.command.serves {
+		var spare []byte
+		if in.command.serves {
+			// It takes no memory, for nothing is written there, and counts as live: a small heap is collected a third as often, a large one as ever.
+			spare = make([]byte, 16<<20)
+		} else {
 			atWork.begin(in.command.path)
 		}
 		err = in.command.run(ctx, in)
+		runtime.KeepAlive(spare)
 		atWork.end()
 	} else {
 		in = &invocation{streams: s}
@@ -334,7 +335,7 @@ type command struct {
 	long     string                                      // paragraphs
 	args     string                                      // the positional arguments as help shows them
 	min, max int                                         // how many there may be
-	values   []string                                    // what the first of them may be, for completions
+	first    func() []string                             // what the first of them may be, for completions
 	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
 	options  []option
 	examples []string
@@ -589,7 +590,7 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 	in := &invocation{streams: s, command: c, values: map[string]string{}}
 	cc := &cobra.Command{
 		Use: strings.TrimSpace(c.name + " " + c.args), Short: c.short, Long: c.long,
-		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden, ValidArgs: c.values,
+		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden,
 		SilenceErrors: true, SilenceUsage: true,
 		DisableFlagsInUseLine: len(c.options) == 0 || strings.HasPrefix(c.args, "[OPTIONS]"),
 		Args: func(_ *cobra.Command, args []string) error {
@@ -614,6 +615,14 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 	if c.ids != nil {
 		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return c.ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	if c.first != nil {
+		cc.ValidArgsFunction = func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return c.first(), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 	for _, b := range c.below {
@@ -906,7 +915,7 @@ func manPage(c *cobra.Command) []byte {
 		when = t
 	}
 	dashed := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	add(`.TH "%s" "1" "%s" "%s"`, strings.ToUpper(dashed), when.Format("Jan 2006"), program+" "+build.Version)
+	add(`.TH "`+strings.ToUpper(dashed)+`" "1" "%s" "%s"`, when.Format("Jan 2006"), program+" "+build.Version)
 	add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s", dashed, c.Short, strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
 	add(".SH DESCRIPTION")
 	for i, paragraph := range strings.Split(strings.TrimSpace(cmp.Or(c.Long, c.Short)), "\n\n") {

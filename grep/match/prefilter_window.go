@@ -13,15 +13,16 @@ import (
 type windowPrefilter struct {
 	m     masks
 	off   [3]int // the scanned places; the scan starts from the first
-	sets  [256]uint8
+	sets  [256]uint32
 	width int // places that are checked, at most maxWindow
 	level level
-	cost  float64 // estimated candidates per byte
-	item  int     // the item of the concatenation with which the window begins
+	item  int // the item of the concatenation with which the window begins
+
+	scanned, all float64 // estimated shares of positions at which the scanned places hold, and all of them
 }
 
 const (
-	maxWindow       = 8
+	maxWindow       = 24
 	maxItems        = 24   // items at which a window is tried
 	maxWindowStates = 2000 // threads while a window is tried
 )
@@ -42,7 +43,7 @@ func newWindowPrefilter(p *program, v level) *windowPrefilter {
 			break
 		}
 		sets := sim.follow(pc)
-		if f := pickPlaces(sets, v); f != nil && (best == nil || f.cost < best.cost) {
+		if f := pickPlaces(sets, v); f != nil && (best == nil || f.scanned < best.scanned) {
 			best, f.item, bestSets = f, i, sets
 		}
 	}
@@ -112,10 +113,12 @@ func pickPlaces(sets []byteSet, v level) *windowPrefilter {
 	if len(sets) == 0 {
 		return nil
 	}
-	f := &windowPrefilter{width: len(sets), level: v, cost: 2}
+	f := &windowPrefilter{width: len(sets), level: v, scanned: 2}
+	places := make([]*frequency.Set, len(sets))
 	rare := make([]float64, len(sets))
 	for i := range sets {
-		rare[i] = sets[i].chance()
+		places[i] = frequency.Of(func(b byte) bool { return sets[i][b] })
+		rare[i] = places[i].Chance()
 		for b := range 256 {
 			if sets[i][b] {
 				f.sets[b] |= 1 << i
@@ -123,46 +126,34 @@ func pickPlaces(sets []byteSet, v level) *windowPrefilter {
 		}
 	}
 	n := len(sets)
+	given := make([][maxWindow]float64, n) // the chance of place j where place i holds
+	for i := range n {
+		given[i][i] = 1
+		for j := i + 1; j < n; j++ {
+			if given[i][j] = places[i].Near(places[j]); j == i+1 {
+				given[i][j] = places[i].Then(places[j])
+			}
+		}
+	}
 	for i := range n {
 		for j := i; j < n; j++ {
 			for k := j; k < n; k++ {
 				if (i == j || j == k) && n >= 3 || i == j && n >= 2 {
 					continue
 				}
-				cost := rare[i]
-				if j > i {
-					cost *= given(&sets[i], &sets[j], rare[j])
-				}
-				if k > j {
-					cost *= given(&sets[j], &sets[k], rare[k])
-				}
-				if cost < f.cost {
-					f.cost, f.off = cost, [3]int{i, j, k}
+				// Of places that look alike the farthest count: the end of a run of digits is rarer than its middle.
+				if c := rare[i] * given[i][j] * given[j][k]; c <= f.scanned {
+					f.scanned, f.off = c, [3]int{i, j, k}
 				}
 			}
 		}
 	}
+	f.all = rare[0]
+	for i := 1; i < n; i++ {
+		f.all *= given[i-1][i]
+	}
+	f.all = min(f.all, f.scanned)
 	return f
-}
-
-// given is the chance c of b at a place when a stands shortly before. Text comes in runs: a digit
-// after a digit is likely, a digit after a capital is not. Single bytes are treated as in joint.
-func given(a, b *byteSet, c float64) float64 {
-	both := frequency.Chance(func(x byte) bool { return a[x] && b[x] })
-	if members(b) <= 2 || both > c/2 {
-		return min(1, 8*c)
-	}
-	return min(1, 2*c)
-}
-
-func members(s *byteSet) int {
-	n := 0
-	for _, in := range s {
-		if in {
-			n++
-		}
-	}
-	return n
 }
 
 // product is a set of bytes: every combination of some high nibbles with some low nibbles. One

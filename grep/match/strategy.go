@@ -27,18 +27,19 @@ type matchPrefix struct {
 
 // Costs in nanoseconds, measured once on an x86-64 machine; only their ratios matter.
 const (
-	costCandidate = 60.0 // find the line of a candidate and confirm it
-	costInPlace   = 25.0 // confirm a candidate in place
+	costCandidate = 120.0 // find the line of a candidate and confirm it
+	costInPlace   = 40.0  // confirm a candidate in place
+	costHolds     = 8.0   // look at all places of a window
 	// A byte through the four streams costs a third of this. A prefilter that does badly is dropped
 	// while searching, so it gets the benefit of the doubt.
 	costDFA = 1.5
 
-	costPair  = 0.07 // a byte through the prefilter of one literal
+	costPair  = 0.09 // a byte through the prefilter of one literal
 	costMasks = 0.12 // a byte through the prefilter of several literals, or of a window
 
 	maxInPlace = 64 // longest prefix with which a candidate is confirmed in place
 
-	preferLiteral = 1.2 // how much better a window must look: its cost is the rougher guess
+	preferLiteral = 1.1 // how much better a window must look: its cost is the rougher guess
 )
 
 // chooseStrategy compiles the programs and chooses how to search. false means that the program
@@ -69,10 +70,13 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 
 	best := costDFA
 	sets := m.searchable(needs, items, lines, finite && whole.Exact)
-	if set, ok := literal.Cheapest(sets, cost); ok {
-		best = m.preferLiterals(set, items, lines, finite && whole.Exact && !set.Shared, v)
+	cost := func(l literal.Set) float64 {
+		return scanCost(l) + l.Frequency()*confirmCost(items[:l.Item], lines)
 	}
-	if !m.exact && v.masks() {
+	if set, ok := literal.Cheapest(sets, cost); ok {
+		best = m.preferLiterals(set, cost(set), items, lines, finite && whole.Exact && !set.Shared, v)
+	}
+	if !m.exact && v.masks() && costMasks*preferLiteral < best {
 		m.preferWindow(items, lines, best, v)
 	}
 	l := m.prefix.maxBytes
@@ -116,9 +120,8 @@ func (m *Matcher) searchable(needs []literal.Set, items []*syntax.Node, lines, o
 
 // preferLiterals takes set for the prefilter when that is cheaper than the DFA, and gives the cost
 // to beat. words says that set is the whole pattern: then a candidate is a match.
-func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, words bool, v level) float64 {
+func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.Node, lines, words bool, v level) float64 {
 	f := literalPrefilter(set.Members, v, !lines)
-	cost := cost(set)
 	if f == nil || cost >= costDFA && !words {
 		return costDFA
 	}
@@ -141,23 +144,27 @@ func (m *Matcher) preferWindow(items []*syntax.Node, lines bool, best float64, v
 	if f == nil || !near(items, f.item, lines) {
 		return
 	}
-	l := measurePrefix(items[:min(f.item, len(items))])
-	confirm := costCandidate
-	if lines && l.maxBytes >= 0 && l.maxBytes < maxInPlace {
-		confirm = costInPlace
-	}
-	if (costMasks+f.cost*confirm)*preferLiteral < best {
-		m.prefilter, m.prefix = f, l
+	before := items[:min(f.item, len(items))]
+	cost := costMasks + f.scanned*costHolds + f.all*confirmCost(before, lines)
+	if cost*preferLiteral < best {
+		m.prefilter, m.prefix = f, measurePrefix(before)
 	}
 }
 
-// cost estimates the cost of looking for l per byte of text, confirmations included.
-func cost(l literal.Set) float64 {
-	scan := costMasks
-	if len(l.Members) == 1 {
-		scan = costPair
+// confirmCost is the cost of a candidate that stands behind the items before.
+func confirmCost(before []*syntax.Node, lines bool) float64 {
+	if l := measurePrefix(before); lines && l.maxBytes >= 0 && l.maxBytes < maxInPlace {
+		return costInPlace
 	}
-	return scan + l.Frequency()*costCandidate
+	return costCandidate
+}
+
+// scanCost estimates the cost of looking for l per byte of text, without confirmations.
+func scanCost(l literal.Set) float64 {
+	if len(l.Members) == 1 {
+		return costPair
+	}
+	return costMasks
 }
 
 func literalPrefilter(set []literal.Literal, v level, aligned bool) prefilter {

@@ -43,13 +43,14 @@ type Spec struct {
 	fields func() []field
 	names  *Names
 	rows   func() map[string][]Alias // by their names
+	schema func() json.RawMessage
 }
 
 // Of makes the Spec of the struct type A from its tags, which are read at the first use: a malformed one panics there. Without names
 // it takes no others than its own, in their very form.
 func Of[A any](names *Names) *Spec {
 	typ := reflect.TypeFor[A]()
-	return &Spec{typ: typ, names: names, fields: sync.OnceValue(func() []field { return fieldsOf(typ) }),
+	s := &Spec{typ: typ, names: names, fields: sync.OnceValue(func() []field { return fieldsOf(typ) }),
 		rows: sync.OnceValue(func() map[string][]Alias {
 			rows := map[string][]Alias{}
 			if names != nil {
@@ -61,19 +62,21 @@ func Of[A any](names *Names) *Spec {
 			}
 			return rows
 		})}
+	s.schema = sync.OnceValue(func() json.RawMessage {
+		out, err := Encode(objectOf(s.fields()))
+		if err != nil {
+			panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
+		}
+		return out
+	})
+	return s
 }
 
 // lenient says whether calls in other agents' words are taken.
 func (s *Spec) lenient() bool { return s.names != nil }
 
 // Schema is the JSON Schema (2020-12), a closed object. MCP assumes 2020-12 without "$schema".
-func (s *Spec) Schema() json.RawMessage {
-	out, err := Encode(objectOf(s.fields()))
-	if err != nil {
-		panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
-	}
-	return out
-}
+func (s *Spec) Schema() json.RawMessage { return s.schema() }
 
 // field is one argument as its tags declare it.
 type field struct {

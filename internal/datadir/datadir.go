@@ -43,7 +43,7 @@ func ours(dir string) bool {
 
 // parts names the files and directories that we keep in a data directory.
 var parts = []string{marker, "approvals", "audit", "audit-changes", "cache", "checkpoints", "ledger", "locks", "runs", "sandboxes", "serve",
-	"temporaries", "tokens"}
+	"temporaries", "texts", "tokens"}
 
 // Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
 // refuses one that others may write to by its mode, or that another user owns any of, also for root:

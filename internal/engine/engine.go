@@ -1081,7 +1081,7 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 }
 
 // textsDir is where the texts of documents are kept.
-func textsDir(dataDir string) string { return filepath.Join(dataDir, "cache", "texts") }
+func textsDir(dataDir string) string { return filepath.Join(dataDir, "texts") }
 
 // PurgeKept removes the contents that are kept beside the store under the data directory: what sessions read, for the diff of a conflict, and
 // the texts of documents. Nothing depends on them, so sessions may be at work.

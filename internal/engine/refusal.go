@@ -454,6 +454,7 @@ type CodeFacts struct {
 type LineFacts struct {
 	First, Last int
 	Encoding    string
+	ANSI        bool // they were shown without terminal codes
 }
 
 // SizeFacts are the size that a file would have, and the largest that is allowed.

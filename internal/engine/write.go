@@ -179,7 +179,7 @@ func proven(t *Target, r *edit.Result) error {
 			continue
 		}
 		f := LineFacts{First: first, Last: last}
-		if r.Encoding != "utf-8" || !byLine {
+		if f.ANSI = seen.Unit == "plain line"; r.Encoding != "utf-8" || !byLine && !f.ANSI {
 			f.Encoding = r.Encoding
 		}
 		return Refuse(LinesUnseen, t.True, f)

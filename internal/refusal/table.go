@@ -235,8 +235,8 @@ var rows = map[engine.Cause]Row{
 			"Read the file{by} and copy {old_string} from it."},
 	ShownDecoded: {Type: "NotText",
 		Says: "{fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
-			" | old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched,
-		Hint: "{fact=notebook}Use {NotebookEdit}, or read the source with {encoding}: utf-8 and take {old_string} from there. | Read the source with render: false and take {old_string} from there. | Take the text from the source."},
+			" | {fact=terminal codes}old_string is not in the file: Read shows it without the codes for terminals that stand between its letters" + untouched + " | old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched,
+		Hint: "{fact=notebook}Use {NotebookEdit}, or read the source with {encoding}: utf-8 and take {old_string} from there. | {fact=terminal codes}Read it with ansi: true and take {old_string} from there. | Read the source with render: false and take {old_string} from there. | Take the text from the source."},
 	ReplacedBytes: {Type: "EncodingError",
 		Says: "old_string has U+FFFD, which Read shows in place of bytes that are no text in that encoding: it is not in the file" + untouched,
 		Hint: "{fact?}Take an {old_string} without U+FFFD from beside those bytes, or read and edit with the encoding that the file is really in. It was given here; left out, it is detected. | " +

@@ -436,6 +436,10 @@ func list(fd int) (names []string, err error) {
 	return f.Readdirnames(-1)
 }
 
+func openPath(at int, name string) (int, error) {
+	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+}
+
 // grown reads something whose size is not known before.
 func grown(read func([]byte) (int, error)) ([]byte, error) {
 	for size := 256; ; size *= 8 {

@@ -55,33 +55,38 @@ type order struct {
 
 // A report says how far the helper is. Each is one packet.
 type report struct {
-	Step, Path, Said string // the step that failed, what it was about, and more words of the kernel
-	Errno            unix.Errno
-	Started          bool
-	Status           *ended // the program's
-}
-
-type ended struct {
-	Code   int
-	Signal syscall.Signal
-	Limit  Limit
-	Err    string
+	Failed  *stepError
+	Started bool
+	Status  *Status // the program's
 }
 
 // A stepError is a step of the helper that failed.
 type stepError struct {
-	step, path, said string
-	err              error
+	Step, Path string
+	Errno      unix.Errno
+	Said       string // words of the kernel, or an error that is no number
 }
 
-func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *stepError) Error() string { return e.Step + ": " + e.cause().Error() }
+
+// cause is the error without the step.
+func (e *stepError) cause() error {
+	if e.Errno != 0 {
+		return e.Errno
+	}
+	return errors.New(e.Said)
+}
 
 // step gives the error for a step, nil if err is.
 func step(name, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &stepError{step: name, path: path, err: err}
+	e := &stepError{Step: name, Path: path}
+	if !errors.As(err, &e.Errno) {
+		e.Said = err.Error()
+	}
+	return e
 }
 
 // The steps by which a reason is found.
@@ -104,14 +109,11 @@ func help() {
 	if err == nil {
 		err = runProgram(&o, &program)
 	}
-	r := report{Step: "running the helper", Said: fmt.Sprint(err)}
-	if e, ok := err.(*stepError); ok {
-		r = report{Step: e.step, Path: e.path, Said: e.said}
-		if r.Errno, ok = e.err.(unix.Errno); !ok {
-			r.Said = strings.TrimSpace(e.err.Error() + " " + e.said)
-		}
+	e, ok := err.(*stepError)
+	if !ok {
+		e = &stepError{Step: "running the helper", Said: fmt.Sprint(err)}
 	}
-	tell(r, -1)
+	tell(report{Failed: e}, -1)
 	os.Exit(exitFailed)
 }
 
@@ -315,7 +317,9 @@ func overlay(o *order, root, run int) (int, error) {
 			}
 			said += strings.TrimSpace(string(b[:n])) + " "
 		}
-		return -1, &stepError{stepOverlay, o.Root, strings.TrimSpace(said), err}
+		e := step(stepOverlay, o.Root, err).(*stepError)
+		e.Said = strings.TrimSpace(e.Said + " " + said)
+		return -1, e
 	}
 	upper, err := openPath(run, UpperName)
 	if err != nil {
@@ -458,7 +462,7 @@ func conceal(path string) error {
 // runProgram gives all privileges up, starts the program, and ends with it.
 func runProgram(o *order, program *atomic.Int64) error {
 	if err := os.Chdir(o.Dir); err != nil {
-		return step(stepDir, o.Dir, err.(*os.PathError).Err)
+		return step(stepDir, o.Dir, err)
 	}
 	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
 	if o.Limits.Disk > 0 {
@@ -488,7 +492,7 @@ func runProgram(o *order, program *atomic.Int64) error {
 		return err
 	}
 	go obey(program) // not before: fewer threads give their privileges up sooner
-	e := ended{}
+	e := Status{}
 	name, err := exec.LookPath(o.Args[0])
 	pid := 0
 	if err == nil {
@@ -541,7 +545,7 @@ func count(most int) {
 			return nil
 		})
 		if n-1 > most {
-			tell(report{Status: &ended{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
+			tell(report{Status: &Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL, Limit: LimitProcesses}}, -1)
 			os.Exit(0)
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -260,7 +260,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 		q.stdin.Close() //nolint:errcheck // the helper has it
 	}
 	if err != nil {
-		return nil, errors.Join(explain(&stepError{step: stepPrivate, err: err}, o), q.control.Close())
+		return nil, errors.Join(explain(step(stepPrivate, "/", err).(*stepError), o), q.control.Close())
 	}
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
 	go q.listen()
@@ -278,35 +278,30 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	if !ok {
 		return nil, &Error{Reason: Failed, Why: "the helper ended: " + cmd.ProcessState.String()}
 	}
-	e := &stepError{first.Step, first.Path, first.Said, first.Errno}
-	if first.Errno == 0 {
-		e.err = errors.New(first.Said)
-	}
-	return nil, explain(e, o)
+	return nil, explain(first.Failed, o)
 }
 
 // explain gives the reason for which the helper failed at a step.
 func explain(e *stepError, o order) error {
-	var errno unix.Errno
-	errors.As(e.err, &errno)
+	errno := e.Errno
 	switch denied := errno == unix.EPERM || errno == unix.EACCES || errno == unix.ENOSPC || errno == unix.EUSERS; {
-	case e.step == stepProc && denied:
+	case e.Step == stepProc && denied:
 		return &Error{Namespaces, "", "this container hides parts of /proc, so that programs can't have one of their own",
 			"start the container with --security-opt systempaths=unconfined, or use moltis-fs outside of it", e}
-	case e.step == stepPrivate && (denied || errno == unix.EINVAL || errno == unix.ENOSYS):
+	case e.Step == stepPrivate && (denied || errno == unix.EINVAL || errno == unix.ENOSYS):
 		return &Error{Namespaces, "", "the kernel gives this user no namespaces", allow(), e}
-	case e.step == stepOverlay && errno == unix.ENODEV:
+	case e.Step == stepOverlay && errno == unix.ENODEV:
 		return &Error{Overlay, "", "the kernel has no overlayfs", "modprobe overlay", e}
-	case e.step == stepOverlay:
+	case e.Step == stepOverlay:
 		why := "the kernel makes no overlay over " + o.Root + " with its upper layer in " + o.Data
-		if e.said != "" {
-			why += " (" + e.said + ")"
+		if e.Said != "" {
+			why += " (" + e.Said + ")"
 		}
 		return &Error{Overlay, o.Data, why, another + "; it takes Linux 5.11, and ext4, xfs, btrfs or tmpfs", e}
-	case e.step == stepDir:
-		return &Error{Place, e.path, "the program can't begin in " + e.path, "name a directory that is there, and not hidden", e}
+	case e.Step == stepDir:
+		return &Error{Place, e.Path, "the program can't begin in " + e.Path, "name a directory that is there, and not hidden", e}
 	}
-	return &Error{Failed, e.path, e.step, "", e.err}
+	return &Error{Failed, e.Path, e.Step, "", e.cause()}
 }
 
 // allow says what to change where there are no namespaces.
@@ -386,12 +381,9 @@ func (q *Process) wait(ctx context.Context, l Limits) {
 	}
 	switch {
 	case ok && last.Status != nil:
-		q.status = Status{Code: last.Status.Code, Signal: last.Status.Signal, Limit: last.Status.Limit}
-		if last.Status.Err != "" {
-			q.status.Err = errors.New(last.Status.Err)
-		}
-	case ok && !last.Started:
-		q.err = explain(&stepError{last.Step, last.Path, last.Said, last.Errno}, order{})
+		q.status = *last.Status
+	case ok && last.Failed != nil:
+		q.err = explain(last.Failed, order{})
 	default: // it was killed, and the program with it
 		q.status = Status{Code: 128 + int(unix.SIGKILL), Signal: unix.SIGKILL}
 		if len(q.why) > 0 {

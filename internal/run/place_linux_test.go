@@ -71,10 +71,10 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("a second program at once: %v", err)
 			}
 			got, err := q.Wait()
-			if failed := got.Err != nil; failed != (c.want.Code == 126 || c.want.Code == 127) {
+			if failed := got.Err != ""; failed != (c.want.Code == 126 || c.want.Code == 127) {
 				t.Errorf("%q: %v", c.args, got.Err)
 			}
-			got.Err = nil
+			got.Err = ""
 			if err != nil || got != c.want || c.output != "" && b.String() != c.output {
 				t.Errorf("%q: %v %v %q; want %v %q", c.args, got, err, &b, c.want, c.output)
 			}
@@ -692,7 +692,7 @@ func TestDamaged(t *testing.T) {
 	must(t, r.Close())
 	must(t, os.WriteFile(r.file("record"), []byte("nonsense"), 0o600))
 	all, err := List(o.Data)
-	if err != nil || len(all) != 1 || !all[0].Damaged {
+	if err != nil || len(all) != 1 || all[0].Root != "" {
 		t.Fatalf("%+v %v", all, err)
 	}
 	again, err := Open(o.Data, r.ID())

@@ -60,7 +60,7 @@ type Status struct {
 	Code   int            // its exit status; 128 and the signal where one ended it, 126 or 127 where it was not started
 	Signal syscall.Signal // 0 where none ended it
 	Limit  Limit          // the limit that ended it, or ""
-	Err    error          // why it was not started, where Code is 126 or 127
+	Err    string         // why it was not started, where Code is 126 or 127
 }
 
 // Upper is the upper layer of a run, for those who make changes of it. A file of the lower layer that has several names becomes one of its own
@@ -76,13 +76,12 @@ type Upper struct {
 
 // Info is a run as List has it.
 type Info struct {
-	ID      string
-	Root    string
-	Began   time.Time
-	Args    []string // of the last program
-	Live    bool     // somebody has it open
-	Damaged bool     // its record can't be read; it can only be dropped
-	Torn    bool     // the machine was started anew since, and nobody knows what of it was on the disk: files may be empty or cut
+	ID    string
+	Root  string
+	Began time.Time
+	Args  []string // of the last program
+	Live  bool     // somebody has it open
+	Torn  bool     // the machine was started anew since, and nobody knows what of it was on the disk: files may be empty or cut
 }
 
 // A Reason says why a run can't be had.

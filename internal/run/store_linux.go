@@ -481,7 +481,7 @@ func (r *Run) ID() string { return r.id }
 
 // Info gives what List does.
 func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Damaged: r.Root == "", Torn: r.Boot != "" && r.Boot != boot()}
+	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Torn: r.Boot != "" && r.Boot != boot()}
 }
 
 // Upper gives the upper layer.
@@ -611,10 +611,6 @@ func children(at int, name string, f func(dir int, name string) error) error {
 		}
 	}
 	return err
-}
-
-func openPath(at int, name string) (int, error) {
-	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 }
 
 // proc names an open descriptor, also one that is O_PATH.

@@ -3,6 +3,7 @@ package text
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -70,7 +71,7 @@ var declarations = sync.OnceValue(func() (all []*regexp.Regexp) {
 	const name = `["']?([\w.:-]+)`
 	for _, r := range []string{
 		`^\s*<\?xml\s[^>]*?encoding\s*=\s*` + name,
-		`(?is)^\s*<.*?<meta\s[^>]*?charset\s*=\s*` + name,
+		`(?is)^\s*<(?:.*?<)?meta\s[^>]*?charset\s*=\s*` + name,
 		`^@charset ` + name,
 		`^(?:[^\n]*\n)?[ \t]*(?:[#;%*"=]|//|/\*|--|\.\\"|<!--|\{-)[^\n]*?coding[:=][ \t]*` + name,
 		`(?s)^(?:#|msgid ).*?\n"Content-Type:[^\n]*charset=` + name,
@@ -84,7 +85,7 @@ var declarations = sync.OnceValue(func() (all []*regexp.Regexp) {
 // Declared is the encoding that the text b says it is in; nil where it says none that is known and explains its bytes.
 func Declared(b []byte) *Encoding {
 	head := b[:min(len(b), 4<<10)]
-	if !bytes.Contains(head, []byte("coding")) && !bytes.Contains(head, []byte("charset")) && !bytes.Contains(head, []byte("inputenc")) {
+	if !slices.ContainsFunc([]string{"coding", "charset", "CHARSET", "inputenc"}, func(s string) bool { return bytes.Contains(head, []byte(s)) }) {
 		return nil
 	}
 	for _, d := range declarations() {

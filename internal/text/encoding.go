@@ -53,7 +53,7 @@ var encodings = [...]Encoding{
 	{Name: "utf-16be", aliases: "unicodefffe", Codec: utf.UTF16(utf.BigEndian, utf.IgnoreBOM), Unit: 2, Big: true, Mark: markUTF16BE},
 	{Name: "windows-1252", aliases: "cp1252 ansi 1252 msansi ansinew", Codec: charmap.Windows1252, Unit: 1, odds: 0.15},
 	{Name: "iso-8859-1", aliases: "latin1 l1 88591 cp819 ibm819 isoir100 csisolatin1 iso885911987", Codec: charmap.ISO8859_1, Unit: 1, odds: 0.1},
-	{Name: "gb18030", Codec: simplifiedchinese.GB18030, Unit: 1, odds: 0.1, common: [2]byte{0xb0, 0xd7}},
+	{Name: "gb18030", Codec: simplifiedchinese.GB18030, Unit: 1, odds: 0.2, common: [2]byte{0xb0, 0xd7}},
 	{Name: "shift_jis", aliases: "sjis cp932 ms932 windows31j 932 mskanji csshiftjis xsjis", Codec: japanese.ShiftJIS, Unit: 1, odds: 0.1, common: [2]byte{0x88, 0x97}},
 	{Name: "euc-jp", aliases: "ujis xeucjp cp51932 cseucpkdfmtjapanese", Codec: japanese.EUCJP, Unit: 1, odds: 0.1, common: [2]byte{0xb0, 0xcf}},
 	{Name: "euc-kr", aliases: "cp949 uhc 949 ksc56011987 ksc5601 windows949 korean cseuckr csksc56011987 isoir149 ksc56011989", Codec: korean.EUCKR, Unit: 1, odds: 0.1, common: [2]byte{0xb0, 0xc8}},

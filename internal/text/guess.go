@@ -83,7 +83,7 @@ func Guess(content []byte) Detected {
 }
 
 const (
-	guessBytes = 2 << 10 // of the sample are read in every encoding
+	guessBytes = 1 << 10 // of the sample are read in every encoding
 	closeBy    = 4.0     // nats: so near is the second likeliest that it may be the one
 )
 
@@ -155,11 +155,12 @@ const (
 	unseen  = 9 - rest  // letters of the language side by side that rarely are
 	foreign = 12 - rest // a letter that the language does not have
 	ideal   = 9.5       // an ideograph that is not among the most frequent ones
-	rare    = 15.0      // one that the encoding has among the rare ones
+	rare    = 13.0      // one that the encoding has among the rare ones
 	broken  = 25.0      // a byte that is no character, or a control character
 	inWord  = 4.0       // a capital behind a small letter
 	capital = 1.0       // one behind another
 	initial = 0.3       // at the beginning of a word
+	symbol  = 2.0       // a letter before a symbol of ASCII, as the second byte of an ideograph may be
 	beside  = 4.0       // a letter of another script beside a Latin one, or one of two bytes
 )
 
@@ -214,6 +215,9 @@ func (e *Encoding) likelihood(s string) (score float64, ok bool) {
 			}
 			if r >= 0x370 && r>>8 != 0x1e && (ascii(before) || ascii(letter(next))) || e.common[0] > 0 {
 				sum -= beside
+			}
+			if strings.ContainsRune("@{}|~`[]\\^_", next) {
+				sum -= symbol
 			}
 			switch {
 			case r == small && unicode.IsUpper(was) && unicode.IsUpper(first):

@@ -121,9 +121,27 @@ func TestGuessReadsLetters(t *testing.T) {
 	}
 }
 
+// TestGuessTells how sure it is: a word of one letter may be in several encodings, and a sentence is in one.
+func TestGuessTells(t *testing.T) {
+	for raw, want := range map[string]struct {
+		name  string
+		close bool
+	}{
+		"Nem \xe1ll\xedthat\xf3 be fut\xe1si id\xf5ben, \xe9s t\xf6bb \xfbr\xf5l.\n": {"windows-1250", false}, "\xc4ndert\n": {"iso-8859-1", false},
+		"\x8andert\n": {"", true}, "\xa4\xa4\xa4\xe5\n": {"big5", true}, "\x8eR\x93c\n": {"shift_jis", true}, "\xcd\xf5\xce\xb0\n": {"gb18030", true},
+		"15 \x80\n": {"windows-1252", true}, "21 \xb0C\n": {"iso-8859-1", false},
+	} {
+		is := Guess([]byte(raw))
+		if want.name != "" && is.Name != want.name || is.Close != want.close || !is.Guessed || want.close && is.Next == nil {
+			t.Errorf("%q: %s, next %+v, close %v", raw, is.Name, is.Next, is.Close)
+		}
+	}
+}
+
 func TestMostlyUTF8(t *testing.T) {
 	for text, want := range map[string]bool{
 		"déjà vu, ça va \xe9": true, "d\xe9j\xe0 vu": false, "plain": true, "日本語 \x81\x82": false, "日本語日本語 \x81\x82": true,
+		"w\u00f6rter, na\xefve": true, "w\u00f6rter, na\xefve caf\xe9": false, "\u0434 \xe4\xe0": false,
 	} {
 		if MostlyUTF8([]byte(text)) != want {
 			t.Errorf("%q", text)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"moltisfs/internal/text"
 )
 
 // Book is a notebook as it is read.
@@ -85,27 +87,7 @@ func Parse(file []byte) *Book {
 }
 
 // Plain removes terminal colours, which tracebacks are full of.
-func Plain(s string) string {
-	if !strings.Contains(s, "\x1b[") {
-		return s
-	}
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "\x1b[")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i+2:]
-		for len(s) > 0 && s[0] >= 0x20 && s[0] <= 0x3f {
-			s = s[1:]
-		}
-		if len(s) > 0 {
-			s = s[1:]
-		}
-	}
-}
+func Plain(s string) string { return string(text.WithoutCodes([]byte(s))) }
 
 // cellKeys are those that nbformat 4 knows (nbformat.v4.schema.json).
 var cellKeys = []string{"id", "cell_type", "source", "metadata", "execution_count", "outputs", "attachments"}

@@ -144,7 +144,9 @@ func (e *NoSheet) Error() string { return "there is no such sheet" }
 
 // wants notes the next sheet by its name, and reports whether it is written.
 func (d *Document) wants(name string) bool {
-	d.Sheets = append(d.Sheets, name)
+	if len(d.Sheets) < maxEntries {
+		d.Sheets = append(d.Sheets, name)
+	}
 	is := d.Sheet == "" || strings.EqualFold(d.Sheet, name) || d.Sheet == strconv.Itoa(len(d.Sheets))
 	d.found = d.found || is
 	return is

@@ -29,9 +29,9 @@ func (d *Document) html(r io.Reader, titled bool) error {
 			if err := z.Err(); err != io.EOF {
 				return err
 			}
-			w.end(atom.Pre)
+			w.skipped, w.deeper = 0, 0
+			w.endPre()
 			for len(w.tables) > 0 {
-				w.deeper = 0
 				w.end(atom.Table)
 			}
 			w.flush("")
@@ -138,11 +138,11 @@ func (w *htmlWriter) text(s string) {
 		}
 		return
 	}
-	if isSpace(s[0]) {
+	if !strings.HasPrefix(s, fields[0]) {
 		w.space()
 	}
 	w.line.WriteString(strings.Join(fields, " "))
-	if isSpace(s[len(s)-1]) {
+	if !strings.HasSuffix(s, fields[len(fields)-1]) {
 		w.line.WriteByte(' ')
 	}
 }
@@ -153,8 +153,6 @@ func (w *htmlWriter) space() {
 		w.line.WriteByte(' ')
 	}
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
 // flush ends the block and says how the next one begins.
 func (w *htmlWriter) flush(next string) {
@@ -229,7 +227,7 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 		w.d.block()
 		w.d.out = append(w.d.out, "---\n"...)
 	case atom.Pre:
-		w.end(atom.Pre)
+		w.endPre()
 		w.flush("")
 		w.d.block()
 		w.d.out = append(w.d.out, "```\n"...)
@@ -283,7 +281,8 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 			w.d.out = append(w.d.out, 0)
 		}
 	case atom.A:
-		w.end(atom.A)
+		w.endLink()
+		w.anchor = 0
 		if w.href = attr["href"]; w.href != "" && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
 			w.anchor = w.line.Len() + 1
 		}
@@ -335,11 +334,7 @@ func (w *htmlWriter) end(tag atom.Atom) {
 	}
 	switch tag {
 	case atom.Pre:
-		if w.pre {
-			w.flush("")
-			w.d.out = append(w.d.out, "```\n"...)
-			w.pre = false
-		}
+		w.endPre()
 	case atom.Code:
 		if !w.pre {
 			w.line.WriteByte('`')
@@ -394,6 +389,14 @@ var blocks = func() map[atom.Atom]bool {
 	return m
 }()
 
+func (w *htmlWriter) endPre() {
+	if w.pre {
+		w.flush("")
+		w.d.out = append(w.d.out, "```\n"...)
+		w.pre = false
+	}
+}
+
 // inBlocks says of the row around that it is no line.
 func (w *htmlWriter) inBlocks() {
 	if n := len(w.tables); n > 0 && w.tables[n-1].open {
@@ -409,7 +412,7 @@ func (w *htmlWriter) endCell() {
 }
 
 // endRow writes the pending row as a line of a table. A row that lays out a page becomes blocks, one for each cell: it holds a table or a listing,
-// or paragraphs of some length, or is a single cell that is not under others.
+// or several lines of some length, or is a single cell that is not under others.
 func (w *htmlWriter) endRow() {
 	w.endCell()
 	n := len(w.tables)
@@ -425,7 +428,7 @@ func (w *htmlWriter) endRow() {
 		texts[i] = strings.Trim(string(d.out[t.cells[i]+1:]), "\n ")
 		d.out = d.out[:t.cells[i]]
 		length += len(texts[i])
-		asBlocks = asBlocks || len(texts[i]) > 500 && strings.Contains(texts[i], "\n\n")
+		asBlocks = asBlocks || len(texts[i]) > 500 && strings.Contains(texts[i], "\n")
 	}
 	t.cells, t.blocks = t.cells[:0], false
 	if length == 0 {

@@ -15,18 +15,15 @@ type numberFormat []formatSection
 // formatSection is one of the parts of a number format between semicolons: for positive numbers, negative ones, zero.
 type formatSection struct {
 	tokens     []formatToken
-	when       string // "<", ">=", …: only for numbers that compare so with than; else empty
-	than       float64
 	date       bool
 	half       bool // hours go to twelve
 	thousands  bool
 	scale      float64
 	whole, dec int // places before and behind the point
-	exponent   int // places of the exponent
 }
 
-// formatToken has as kind: 'l' a literal text, 'd' a part of a date, 'e' a time that does not begin anew ("[h]"), '0' a place before the point, or
-// behind it, 'x' the exponent's sign, 'X' a place of the exponent, '.' the point, 'G' the number as it is.
+// formatToken has as kind: 'l' a literal text, 'd' a part of a date, 'e' a time that does not begin anew ("[h]"), '0' a place before the point or
+// behind it, '.' the point, 'G' the number as it is.
 type formatToken struct {
 	kind byte
 	text string
@@ -34,16 +31,17 @@ type formatToken struct {
 
 // builtin are the formats that a workbook does not spell out. Dates that look different in every country are written with the year first.
 var builtin = map[int]string{1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "$#,##0;($#,##0)", 6: "$#,##0;($#,##0)",
-	7: "$#,##0.00;($#,##0.00)", 8: "$#,##0.00;($#,##0.00)", 9: "0%", 10: "0.00%", 11: "0.00E+00", 14: "yyyy-mm-dd", 15: "d-mmm-yy",
+	7: "$#,##0.00;($#,##0.00)", 8: "$#,##0.00;($#,##0.00)", 9: "0%", 10: "0.00%", 14: "yyyy-mm-dd", 15: "d-mmm-yy",
 	16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)",
 	38: "#,##0;(#,##0)", 39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 41: `#,##0;(#,##0);"-"`, 42: `$#,##0;$(#,##0);$"-"`,
-	43: `#,##0.00;(#,##0.00);"-"`, 44: `$#,##0.00;$(#,##0.00);$"-"`, 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0"}
+	43: `#,##0.00;(#,##0.00);"-"`, 44: `$#,##0.00;$(#,##0.00);$"-"`, 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0"}
 
-// parseNumberFormat takes a format code apart. It is nil for a format that shows the number as it is: General, text, and fractions.
+// parseNumberFormat takes a format code apart. It is nil for a format that shows the number as it is: General, text; and, so that no digit is lost or
+// mistaken, fractions, exponents and formats with conditions.
 func parseNumberFormat(code string) numberFormat {
 	var all numberFormat
 	s := formatSection{scale: 1}
-	point, exponent, commas := false, false, 0
+	point, commas := false, 0
 	add := func(kind byte, text string) {
 		s.tokens = append(s.tokens, formatToken{kind, text})
 		s.date = s.date || kind == 'd' || kind == 'e'
@@ -52,7 +50,7 @@ func parseNumberFormat(code string) numberFormat {
 		s.scale /= math.Pow(1000, float64(commas))
 		s.minutes()
 		all = append(all, s)
-		s, point, exponent, commas = formatSection{scale: 1}, false, false, 0
+		s, point, commas = formatSection{scale: 1}, false, 0
 	}
 	for r := code; r != ""; {
 		c, rest := r[0], r[1:]
@@ -75,10 +73,9 @@ func parseNumberFormat(code string) numberFormat {
 		case c == '[':
 			text, after, _ := strings.Cut(rest, "]")
 			rest = after
-			switch op := text[:len(text)-len(strings.TrimLeft(text, "<>="))]; {
-			case op != "":
-				s.when = op
-				s.than, _ = strconv.ParseFloat(text[len(op):], 64)
+			switch {
+			case strings.HasPrefix(text, "<"), strings.HasPrefix(text, ">"), strings.HasPrefix(text, "="):
+				return nil
 			case strings.HasPrefix(text, "$"):
 				money, _, _ := strings.Cut(text[1:], "-")
 				add('l', money)
@@ -91,9 +88,6 @@ func parseNumberFormat(code string) numberFormat {
 		case len(r) >= 5 && strings.EqualFold(r[:5], "am/pm"):
 			add('d', "am/pm")
 			s.half, rest = true, r[5:]
-		case exponent && (c == '0' || c == '#' || c == '?'):
-			s.exponent++
-			add('X', r[:1])
 		case c == '0' || c == '#' || c == '?':
 			if commas > 0 && !point {
 				s.thousands, commas = true, 0
@@ -112,16 +106,12 @@ func parseNumberFormat(code string) numberFormat {
 		case c == '%':
 			s.scale *= 100
 			add('l', "%")
-		case (c == 'E') && len(rest) > 0 && (rest[0] == '+' || rest[0] == '-'):
-			exponent = true
-			add('x', rest[:1])
-			rest = rest[1:]
+		case c == '@' || c == '/' && s.whole > 0 && !s.date || lower == 'e' && s.whole+s.dec > 0:
+			return nil
 		case lower == 'y' || lower == 'm' || lower == 'd' || lower == 'h' || lower == 's' || lower == 'e':
 			n := len(r) - len(strings.TrimLeft(r, string([]byte{c, c ^ 0x20})))
 			add('d', strings.ToLower(r[:n]))
 			rest = r[n:]
-		case c == '@' || c == '/' && s.whole > 0 && !s.date:
-			return nil // text, or a fraction
 		default:
 			add('l', r[:1])
 		}
@@ -167,13 +157,6 @@ func (n numberFormat) show(f float64, date1904 bool) string {
 // section is the part of the format that is meant for f; negative: a minus sign belongs before it.
 func (n numberFormat) section(f float64) (s *formatSection, negative bool) {
 	switch {
-	case n[0].when != "":
-		for i := range n {
-			if s = &n[i]; s.holds(f) {
-				break
-			}
-		}
-		return s, f < 0
 	case f < 0 && len(n) > 1:
 		return &n[1], false
 	case f == 0 && len(n) > 2:
@@ -182,35 +165,10 @@ func (n numberFormat) section(f float64) (s *formatSection, negative bool) {
 	return &n[0], f < 0
 }
 
-func (s *formatSection) holds(f float64) bool {
-	switch s.when {
-	case "<":
-		return f < s.than
-	case "<=":
-		return f <= s.than
-	case ">":
-		return f > s.than
-	case ">=":
-		return f >= s.than
-	case "=":
-		return f == s.than
-	case "<>":
-		return f != s.than
-	}
-	return true
-}
-
 // showNumber fills the places of the section with the digits of f, which is not negative.
 func (s *formatSection) showNumber(f float64) string {
 	if f != math.Trunc(f) {
 		f *= 1 + 1e-15 // 1.005 is a little less, and is rounded as if it were not
-	}
-	power := 0
-	if s.exponent > 0 && f > 0 {
-		step := max(s.whole, 1)
-		power = int(math.Floor(math.Log10(f)))
-		power -= (power%step + step) % step
-		f /= math.Pow10(power)
 	}
 	whole, dec, _ := strings.Cut(strconv.FormatFloat(f, 'f', min(s.dec, 30), 64), ".")
 	whole = strings.TrimLeft(whole, "0")
@@ -224,7 +182,7 @@ func (s *formatSection) showNumber(f float64) string {
 			b.WriteByte(',')
 		}
 	}
-	at, exponent := 0, false // places so far
+	at := 0 // places so far
 	for _, t := range s.tokens {
 		switch t.kind {
 		case 'l':
@@ -236,13 +194,6 @@ func (s *formatSection) showNumber(f float64) string {
 				b.WriteString(whole)
 			}
 			b.WriteByte('.')
-		case 'x':
-			b.WriteString(map[bool]string{true: "E-", false: strings.TrimSuffix("E"+t.text, "-")}[power < 0])
-		case 'X':
-			if !exponent {
-				fmt.Fprintf(&b, "%0*d", s.exponent, max(power, -power))
-			}
-			exponent = true
 		case '0':
 			none := map[string]string{"0": "0", "?": " "}[t.text]
 			if at == 0 && s.whole > 0 {
@@ -299,31 +250,23 @@ func (s *formatSection) showDate(f float64, date1904 bool) string {
 			n := map[byte]time.Duration{'h': time.Hour, 'm': time.Minute, 's': time.Second}[k.text[0]]
 			fmt.Fprintf(&b, "%0*d", len(k.text), all/n)
 		case 'd':
-			hour := t.Hour()
-			if s.half {
-				hour = (hour+11)%12 + 1
+			if k.text[0] == 'h' {
+				hour := t.Hour()
+				if s.half {
+					hour = (hour+11)%12 + 1
+				}
+				fmt.Fprintf(&b, "%0*d", min(len(k.text), 2), hour)
+				break
 			}
-			n := min(len(k.text), 4)
-			switch k.text[0] {
-			case 'y', 'e':
-				b.WriteString(t.Format(map[bool]string{true: "06", false: "2006"}[n <= 2 && k.text[0] == 'y']))
-			case 'm':
-				b.WriteString(t.Format([]string{"1", "01", "Jan", "January"}[n-1]))
-			case 'd':
-				b.WriteString(t.Format([]string{"2", "02", "Mon", "Monday"}[n-1]))
-			case 'h':
-				fmt.Fprintf(&b, "%0*d", min(n, 2), hour)
-			case 'n':
-				fmt.Fprintf(&b, "%0*d", n-1, t.Minute())
-			case 's':
-				fmt.Fprintf(&b, "%0*d", min(n, 2), t.Second())
-			case 'a':
-				b.WriteString(t.Format("PM"))
-			}
+			b.WriteString(t.Format(dateLayouts[k.text[:min(len(k.text), 4)]]))
 		}
 	}
 	return b.String()
 }
+
+// dateLayouts are the parts of a date as package time writes them; nm are the minutes.
+var dateLayouts = map[string]string{"y": "06", "yy": "06", "yyy": "2006", "yyyy": "2006", "e": "2006", "ee": "2006", "eee": "2006", "eeee": "2006", "m": "1", "mm": "01", "mmm": "Jan",
+	"mmmm": "January", "d": "2", "dd": "02", "ddd": "Mon", "dddd": "Monday", "nm": "4", "nmm": "04", "s": "5", "ss": "05", "sss": "05", "ssss": "05", "am/p": "PM"}
 
 // general writes a number as it is, to the fifteen digits that a spreadsheet keeps.
 func general(f float64) string {

@@ -176,6 +176,7 @@ func (w *workbook) value(kind string, style int, v, inline string) string {
 				return s
 			}
 		}
+		w.d.note("Texts of some cells are missing in the file; their numbers stand in for them.")
 	case "inlineStr":
 		return inline
 	case "b":

@@ -150,20 +150,10 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
 		}
 	}()
-	pool, stop, err := p.launch()
-	if err != nil {
-		pool, stop, err = p.launch() // code that could only not be stored is in memory now
-	}
-	if err != nil {
-		p.cache.LeaveDisk()
-		pool, stop, err = p.launch()
-	}
-	if err != nil {
+	if err := p.cache.Try(func() (err error) { p.pool, p.stop, err = p.launch(); return err }); err != nil {
 		return nil, &engineStart{err}
 	}
-	p.cache.Keep()
-	p.pool, p.stop = pool, stop
-	return pool, nil
+	return p.pool, nil
 }
 
 // launch starts a sandbox. Compiling, where nothing is in the cache, is shared between the

@@ -43,9 +43,9 @@ func (c *Cache) Get() wazero.CompilationCache {
 	return c.c
 }
 
-// Keep makes the code that was compiled good for the next process, and gives back the memory that compiling took: several
+// keep makes the code that was compiled good for the next process, and gives back the memory that compiling took: several
 // hundred MB, which nothing will ask for again.
-func (c *Cache) Keep() {
+func (c *Cache) keep() {
 	compiled := true
 	if c.usable() {
 		compiled = seal(c.Dir)
@@ -56,8 +56,8 @@ func (c *Cache) Keep() {
 	}
 }
 
-// LeaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
-func (c *Cache) LeaveDisk() { *c = Cache{} }
+// leaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
+func (c *Cache) leaveDisk() { *c = Cache{} }
 
 // Close frees the compiled code. Nothing may run any more.
 func (c *Cache) Close() error {
@@ -71,22 +71,30 @@ func (c *Cache) Close() error {
 
 // Compile makes native code of the WebAssembly code, or takes it from the cache. A cache that can't be read or written costs
 // time, and nothing else.
-func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (run wazero.Runtime, module wazero.CompiledModule, err error) {
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	run := wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
-	module, err := run.CompileModule(ctx, code)
-	if err != nil {
-		module, err = run.CompileModule(ctx, code) // code that could only not be stored is in memory now
-	}
-	if err != nil {
-		c.LeaveDisk()
+	err = c.Try(func() (err error) {
 		run = wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
 		module, err = run.CompileModule(ctx, code)
+		return err
+	})
+	return run, module, err
+}
+
+// Try has something compiled by f with the cache that Get gives.
+func (c *Cache) Try(f func() error) error {
+	err := f()
+	if err != nil {
+		err = f() // code that could only not be stored is in memory now
+	}
+	if err != nil {
+		c.leaveDisk()
+		err = f()
 	}
 	if err == nil {
-		c.Keep()
+		c.keep()
 	}
-	return run, module, err
+	return err
 }
 
 func (c *Cache) usable() bool { return c.Dir != "" && private(c.Dir) }

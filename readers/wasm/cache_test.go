@@ -162,7 +162,7 @@ func TestCacheIsBounded(t *testing.T) {
 		must(t, os.WriteFile(entry, []byte("code"), 0o600))
 		must(t, os.Chtimes(entry, now, now.Add(time.Duration(i)*time.Second)))
 	}
-	(&Cache{Dir: dir}).Keep()
+	(&Cache{Dir: dir}).keep()
 	left, seals := slices.Collect(cacheEntries(dir)), 0
 	for _, entry := range left {
 		if name := filepath.Base(entry); name < "05" {

@@ -6,6 +6,7 @@
 package literal
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -328,14 +329,18 @@ var commonWords = []string{
 
 // Frequency estimates how often l occurs per byte of text.
 func (l Literal) Frequency() float64 {
-	if len(l.Bytes) == 0 {
-		return 1
+	// A literal is no more frequent than each of its ends.
+	f, then, rest := 1.0, 1.0, 1.0 // then: that the byte behind follows; rest: that all behind that do
+	var behind *frequency.Set
+	for i := len(l.Bytes) - 1; i >= 0; i-- {
+		here := frequency.Of(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
+		if behind != nil {
+			rest *= math.Sqrt(then) // the longer a word's beginning, the surer is its next letter
+			then = here.Then(behind)
+		}
+		f = min(f, here.Chance()*then*rest)
+		behind = here
 	}
-	var c []float64
-	for i, b := range l.Bytes {
-		c = append(c, frequency.Chance(func(x byte) bool { return x|l.Mask[i] == b }))
-	}
-	f := frequency.Joint(c)
 	if len(l.Bytes) > 1 {
 		text, folds := string(l.Bytes), l.Folds()
 		for _, w := range commonWords {

@@ -559,10 +559,10 @@ func appends(t *testing.T, r room) {
 		}
 	}
 	for _, c := range []struct{ raw, tail string }{
-		{"caf\xe9 na\xefve d\xe9j\xe0\n", "\u4e16\u754c"},                   // not in latin-1
-		{"\xff\xfeh\x00\n\x00x", "y"},                                       // half a unit
-		{"caf\xe9 na\xefve \x81\x8d d\xe9j\xe0 vu, d\xe9j\xe0\n", "\u00e9"}, // the guess is refuted by the bytes
-		{"\x1b$B$3$l\x1b(B\n", "\u3053"},                                    // ISO-2022-JP
+		{"caf\xe9 na\xefve d\xe9j\xe0\n", "\u4e16\u754c"},                       // not in latin-1
+		{"\xff\xfeh\x00\n\x00x", "y"},                                           // half a unit
+		{strings.Repeat("\x82\xb1\x82\xea\x82\xcd\n", 20) + "\xff\n", "\u3053"}, // the guess, Shift JIS, is refuted by a byte
+		{"\x1b$B$3$l\x1b(B\n", "\u3053"},                                        // ISO-2022-JP
 	} {
 		name := r.write(t, "a", c.raw)
 		got := string(mustJSON(r.call(t, "filesystem.append", string(mustJSON(map[string]any{"path": name, "content": c.tail})))))

@@ -19,7 +19,7 @@ import (
 )
 
 // unzip reads a file of testdata. format7.db is a store that the last program of that format wrote, but
-// for its one large content, and format7.json what that program answered about it.
+// for its one large content, and format7.json what that program answered about it. format8.db is what a program of format 8 made of it.
 func unzip(t *testing.T, name string) []byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
@@ -38,7 +38,8 @@ func unzip(t *testing.T, name string) []byte {
 	return b
 }
 
-func format7(t *testing.T) (dir string) {
+// older makes the store of that format.
+func older(t *testing.T, format string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	large := []byte(checkpointtest.Noise(300 << 10))
@@ -46,7 +47,7 @@ func format7(t *testing.T) (dir string) {
 	if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{filepath.Join(dir, "checkpoints.db"): unzip(t, "format7.db.gz"), blob: large} {
+	for name, b := range map[string][]byte{filepath.Join(dir, "checkpoints.db"): unzip(t, "format"+format+".db.gz"), blob: large} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -68,10 +69,16 @@ func byOrder(text string) string {
 // The secret half of the key that one content of it is sealed to.
 const format7Key = "AGE-SECRET-KEY-1LXCFRD5J7FFPCEJY7U6EKAMMDRNP4A8H0Q9XY229EM9WCEFMES8QJYUU5K"
 
-func TestFormat7(t *testing.T) {
+func TestFormats(t *testing.T) {
+	for _, format := range []string{"7", "8"} {
+		t.Run(format, func(t *testing.T) { testFormat(t, format) })
+	}
+}
+
+func testFormat(t *testing.T, format string) {
 	defer func(was *time.Location) { time.Local = was }(time.Local)
 	time.Local = time.UTC
-	dir := format7(t)
+	dir := older(t, format)
 	o := checkpoint.Options{Identities: []string{format7Key}, KeepWithin: 1 << 60}
 	var all sync.WaitGroup // whoever comes first moves it forward
 	for range 4 {
@@ -138,7 +145,7 @@ func TestFormat7(t *testing.T) {
 // Other formats are refused, and stay as they are.
 func TestOtherFormats(t *testing.T) {
 	for _, v := range []string{"6", "99"} {
-		dir := format7(t)
+		dir := older(t, "7")
 		name := filepath.Join(dir, "checkpoints.db")
 		db, err := sql.Open("sqlite", name)
 		if err != nil {
