@@ -329,7 +329,7 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 	if !ended {
 		return b, nil
 	}
-	if b.Status, b.Left = "completed", sh.Left; e.killed {
+	if b.Status, b.Left = "completed", sh.Left; e.killed || sh.Status.Limit != "" {
 		b.Status = "killed"
 	}
 	if sh.Ran() {
@@ -338,7 +338,7 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 	if sh.Status.Err != "" {
 		b.warn(sh.Status.Err)
 	}
-	if sh.Torn {
+	if sh.Run.Torn() {
 		b.warn("the machine was started anew since this run: files in it may be empty or cut, so look at them")
 	}
 	err, keep := cmp.Or(failed, sh.Limited()), e.resumed

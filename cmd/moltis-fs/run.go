@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,15 +234,4 @@ func whyNoRun(root, data string) (string, error) {
 		return strings.TrimSuffix(e.Error()+"; "+e.Do, "; "), os.RemoveAll(data)
 	}
 	return "", errors.Join(err, os.RemoveAll(data))
-}
-
-// keptRuns lists the runs that were kept.
-func keptRuns(dir string) (out []keptRun, err error) {
-	all, err := runs.List(dir)
-	for _, r := range all {
-		if !r.Live {
-			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began, r.Torn})
-		}
-	}
-	return out, err
 }

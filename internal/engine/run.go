@@ -238,8 +238,7 @@ type blockedError struct{ why Why }
 func (e *blockedError) Error() string { return e.why.Name }
 
 // reasons are the Whys of a derivation.
-var reasons = map[run.Why]Why{run.WhySetID: SetID, run.WhySpecial: SpecialFile, run.WhyName: NoSuchName, run.WhyLong: NoSuchName, run.WhyUnknown: UnknownMark,
-	run.WhyMount: OnOtherVolume}
+var reasons = map[run.Why]Why{run.WhySetID: SetID, run.WhySpecial: SpecialFile, run.WhyName: NoSuchName}
 
 // change plans one change, with those in it of a new directory. whole: they come with it.
 func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (whole bool, err error) {
