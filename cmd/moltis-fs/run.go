@@ -133,7 +133,7 @@ func (in *invocation) tellRun(p tools.Payload) error {
 	if no {
 		r = in.forOperator(r).(*tools.Refusal)
 		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
-		if b, ok := r.Fields.(*tools.Bash); ok {
+		if b, ok := r.Fields.(*tools.Bash); ok && b.Told() != "" {
 			return &withLines{e, b.Told()}
 		}
 		return e

@@ -163,6 +163,8 @@ func (st *status) text(file string) string {
 		torn := ""
 		if r.Torn {
 			torn = " (the machine was started anew since: some files may be empty or cut)"
+		} else if r.Root == "" {
+			torn = " (its record is damaged: it can be dropped only)"
 		}
 		row("kept", "%s, %s: %s run --resume %s, or --drop %s%s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID, torn)
 	}

@@ -133,6 +133,9 @@ func List(data string) ([]Info, error) {
 	var all []Info
 	for _, e := range entries {
 		r := &Run{id: e.Name(), dir: filepath.Join(runs(data), e.Name())}
+		if i, err := e.Info(); err == nil {
+			r.Began = i.ModTime() // unless the record says it
+		}
 		if _, why := ids.Parse(prefix, r.id); why != "" || errors.Is(r.load(), os.ErrNotExist) {
 			continue // it is being made, or dropped
 		}
@@ -539,25 +542,18 @@ func clear(dir, keep string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(top) //nolint:errcheck // nothing was written through it
-	moved := 0
-	empty := func(fd int, name string) error { // of a directory that is emptied
-		err := unix.Unlinkat(fd, name, 0)
+	defer unix.Close(top)                             //nolint:errcheck // nothing was written through it
+	full := func(at int, name string) (bool, error) { // it is a directory that is not empty, and can be now
+		err := unix.Unlinkat(at, name, 0)
 		if err == unix.EISDIR {
-			err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+			err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
 		}
-		if err != unix.ENOTEMPTY && err != unix.EEXIST {
-			return err
+		if err == unix.ENOTEMPTY || err == unix.EEXIST {
+			return true, unix.Fchmodat(at, name, 0o700, 0)
 		}
-		if err := unix.Fchmodat(fd, name, 0o700, 0); err != nil {
-			return err // a rename changes what is in it: ..
-		}
-		for err = unix.EEXIST; err == unix.EEXIST; {
-			moved++
-			err = unix.Renameat2(fd, name, top, strconv.Itoa(moved), unix.RENAME_NOREPLACE)
-		}
-		return err
+		return false, err
 	}
+	moved := 0
 	for left := 1; left > 0; {
 		left = 0
 		err := children(top, ".", func(_ int, name string) error {
@@ -565,17 +561,17 @@ func clear(dir, keep string) error {
 				return nil
 			}
 			left++
-			err := unix.Unlinkat(top, name, 0)
-			if err != unix.EISDIR {
+			if more, err := full(top, name); !more || err != nil {
 				return err
 			}
-			if err := unix.Fchmodat(top, name, 0o700, 0); err != nil {
+			return children(top, name, func(in int, name string) error {
+				more, err := full(in, name)
+				for try := more && err == nil; try; try = err == unix.EEXIST {
+					moved++
+					err = unix.Renameat2(in, name, top, strconv.Itoa(moved), unix.RENAME_NOREPLACE)
+				}
 				return err
-			}
-			if err := children(top, name, empty); err != nil {
-				return err
-			}
-			return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+			})
 		})
 		if err != nil {
 			return err
