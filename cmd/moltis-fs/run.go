@@ -197,7 +197,7 @@ func commitRun(context.Context, *invocation) error {
 	left := os.Getenv(engine.CommitVariable)
 	if left == "" {
 		return &exitError{status: exitRefused, what: "this is not in a shell that " + program + " run has started on a terminal",
-			hint: "use it in " + program + " run -- bash"}
+			hint: "use it in " + program + " run -- bash, without arguments"}
 	}
 	processes, err := filepath.Glob("/proc/[1-9]*")
 	if err == nil && len(processes) > 3 { // process 1, the shell, and this

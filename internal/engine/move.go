@@ -472,6 +472,8 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 type DeleteOptions struct {
 	Recursive bool // a directory with all it holds; otherwise it must be empty
 	DryRun    bool
+
+	unseen bool // the session need not have read it
 }
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
@@ -521,8 +523,10 @@ func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apar
 			return nil, &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
 		}
 	}
-	if err := d.known(place, Rules{Read: ReadSome}); err != nil {
-		return nil, err
+	if !o.unseen {
+		if err := d.known(place, Rules{Read: ReadSome}); err != nil {
+			return nil, err
+		}
 	}
 	if apart && kind == guardfs.KindDir {
 		return d.deleteApart(ctx, name, o)
