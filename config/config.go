@@ -112,7 +112,7 @@ type FS struct {
 	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied does not count."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take. What was found by then is answered, marked incomplete."`
 
-	SearchDocuments bool `toml:"search_documents" doc:"Let Grep search the text of PDFs, office documents, mail, notebooks, compressed files and archives, as Read shows it. The texts are kept in the data directory for a day, at most 256 MB of them; with encrypt_to only in memory."`
+	SearchDocuments bool `toml:"search_documents" doc:"Let Grep search the text of PDFs, office documents, mail, notebooks, compressed files and archives, as Read shows it. The texts are kept in the data directory for a day, at most 256 MB of them; not with encrypt_to."`
 
 	ImageMaxEdge int `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
 

@@ -85,6 +85,12 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case shown.Rows >= 0 && shown.Rows < p.Rows():
+		m.Note = strings.TrimSpace(m.Note + fmt.Sprintf(" The file is damaged or cut off: %d of its %d rows of pixels could be decoded, and the rest is grey here.", shown.Rows, p.Rows()))
+	case shown.Rows >= 0:
+		m.Note = strings.TrimSpace(m.Note + " The file is damaged or cut off: it is shown as far as it could be decoded.")
+	}
 	m.Width, m.Height, m.Format, m.MediaType = shown.Width, shown.Height, shown.Format, "image/"+shown.Format
 	m.OriginalWidth, m.OriginalHeight = shown.OriginalWidth, shown.OriginalHeight
 	if was, is := max(m.OriginalWidth, m.OriginalHeight), max(m.Width, m.Height); was != is {

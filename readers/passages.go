@@ -19,16 +19,14 @@ import (
 // Passages is the text of a document as a search takes it: all that [Readers.Read] shows of it, page after page.
 type Passages struct {
 	Text   []byte
-	Places []Place // where the lines of Text stand, in order
+	Places []Place // where the parts of Text stand, in order: all of it; none where there is no text
 	Cut    bool    // there is more than Text has
 	Late   bool    // there may be more another time: the time was over
-
-	lines int // of Text
 }
 
-// Place is the place of the lines of a text from Line on, up to the next Place. Options with its Pages and Offset show them.
+// Place is the place of a part of a text, which is whole lines. Options with its Pages and Offset show it.
 type Place struct {
-	Line   int    `json:"line"`            // from 1
+	Bytes  int    `json:"bytes"`           // of the part
 	Name   string `json:"name,omitempty"`  // "page 3", "Sheet: May", "cell 4"; "" where the number of the line is all
 	Pages  string `json:"pages,omitempty"` // or the name of a file in an archive: then Member is set
 	Offset int    `json:"offset,omitempty"`
@@ -158,12 +156,17 @@ func (p *Passages) add(ctx context.Context, r *Readers, s Source, member string)
 	}
 	switch c := c.(type) {
 	case *Text:
-		first := p.lines
 		at.Offset, at.Lines = 1, true
-		p.put(at, c.Content)
-		if c.Format != "" && member == "" {
-			p.headings(first)
+		from, end, line := 0, 0, 0
+		for l := range strings.Lines(c.Content) {
+			line++
+			if c.Format != "" && member == "" && (strings.HasPrefix(l, "## Sheet: ") || strings.HasPrefix(l, "## Slide ")) {
+				p.put(at, c.Content[from:end])
+				from, at.Name, at.Offset = end, strings.TrimSpace(l[3:]), line
+			}
+			end += len(l)
 		}
+		p.put(at, c.Content[from:])
 		p.Cut = p.Cut || c.TotalLines < 0
 	case *Notebook:
 		for i, cell := range c.Cells {
@@ -206,23 +209,8 @@ func (p *Passages) put(at Place, text string) {
 	if text[len(text)-1] != '\n' {
 		text += "\n"
 	}
-	at.Line = p.lines + 1
+	at.Bytes = len(text)
 	p.Places, p.Text = append(p.Places, at), append(p.Text, text...)
-	p.lines += strings.Count(text, "\n")
-}
-
-// headings makes places of the sheets and slides in a text that begins behind so many lines: their headings name them.
-func (p *Passages) headings(line int) {
-	at := p.Places[len(p.Places)-1:]
-	if len(p.Places) == 0 || at[0].Line != line+1 {
-		return
-	}
-	for text := range bytes.Lines(p.Text) {
-		line++
-		if bytes.HasPrefix(text, []byte("## Sheet: ")) || bytes.HasPrefix(text, []byte("## Slide ")) {
-			p.Places = append(p.Places, Place{Line: line, Name: string(bytes.TrimSpace(text[3:])), Offset: line, Lines: true})
-		}
-	}
 }
 
 // member is a file in an archive. Its name is clean: relative, without "..", and of characters that show.

@@ -78,12 +78,12 @@ func TestPassagesAreWhatReadShows(t *testing.T) {
 			for _, want := range strings.Split(c.lines, "\n") {
 				found := false
 				for i, l := range lines {
-					at := p.Places[0]
-					for _, q := range p.Places {
-						if q.Line <= i+1 {
-							at = q
-						}
+					at, before, rest := p.Places[0], 0, strings.Join(lines[:i], "")
+					for n, size := 0, len(rest)+i; n < len(p.Places) && before <= size; n++ {
+						at = p.Places[n]
+						before += at.Bytes
 					}
+					first := strings.Count(string(p.Text[:before-at.Bytes]), "\n")
 					shown := strings.TrimPrefix(at.Name+": "+l, ": ")
 					if !strings.Contains(shown, want) {
 						continue
@@ -91,7 +91,7 @@ func TestPassagesAreWhatReadShows(t *testing.T) {
 					found = true
 					o := Options{Pages: at.Pages, Offset: at.Offset}
 					if at.Lines {
-						o.Offset += i + 1 - at.Line
+						o.Offset += i - first
 						o.Limit = 1
 					}
 					if len(l) > MaxLineChars {

@@ -142,7 +142,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 								t.Fatalf("%s: left %s", where, e.Name())
 							}
 						}
-						if now, list := openFiles(t); now != fds {
+						if now, list := openFiles(t); now > fds { // a sweep of the read log may have been at work before
 							t.Fatalf("%s: %d descriptors, %d before\n%s\nbefore\n%s", where, now, fds, list, names)
 						}
 						lay()

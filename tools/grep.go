@@ -34,7 +34,7 @@ type GrepArgs struct {
 	Before     *int    `json:"-B,omitempty" min:"0"`
 	Around     *int    `json:"-C,omitempty" min:"0"`
 	Context    *int    `json:"context,omitempty" min:"0" doc:"same as -C"`
-	Only       *bool   `json:"-o,omitempty" doc:"only the matched text"`
+	Only       *bool   `json:"-o,omitempty" doc:"only the match"`
 	Multiline  *bool   `json:"multiline,omitempty" doc:". matches newlines, matches may span lines"`
 	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"rows or files; 0: as many as fit"`
 	Offset     *int    `json:"offset,omitempty" min:"0" doc:"as in Glob"`
@@ -56,9 +56,9 @@ const (
 var grepTool = define[GrepArgs](toolRow{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (ripgrep syntax). " +
-		"Lists of files: newest first; lines: by path. " +
-		"$ matches before CRLF. PDFs, documents and archives are searched as Read shows them.",
+	Description: "Searches text and documents by regular expression (ripgrep syntax). " +
+		"Files: newest first; lines: by path. " +
+		"$ matches before CRLF.",
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 	aliases: []args.Alias{

@@ -49,12 +49,12 @@ func TestBytesThatMeanNothingAlone(t *testing.T) {
 	hz, err := simplifiedchinese.HZGB2312.NewEncoder().String("己所不欲\nplain\n")
 	must(t, err)
 	for name, raw := range map[string]string{"iso-2022-jp": jis, "hz-gb-2312": hz, "iso-2022": "\x1b$)C\x0e0!3*\x0f\nplain\n"} {
-		file := write(t, filepath.Join(root, name), raw)
 		for tool, args := range map[string]map[string]any{
 			"Edit":      {"old_string": "plain", "new_string": "x"},
 			"MultiEdit": {"edits": []any{map[string]any{"old_string": "plain", "new_string": "x"}}},
 			"Write":     {"content": "x\n"},
 		} {
+			file := write(t, filepath.Join(root, name+tool), raw) // of its own: the session keeps the encoding that it named
 			args["file_path"] = file
 			if p := call(t, s, tool, args); p.Kind() != tools.KindUnsupported || content(t, file) != raw || !strings.Contains(p.Text(), name) {
 				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
@@ -66,7 +66,6 @@ func TestBytesThatMeanNothingAlone(t *testing.T) {
 			}
 			args["encoding"] = "utf-8"
 			does(t, s, tool, args)
-			write(t, file, raw)
 		}
 	}
 	// Escapes that only colour or reset a terminal are no such thing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"sort"
 
@@ -39,7 +40,7 @@ func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Conten
 	e := s.c.Engine
 	read := func() (readers.Content, error) {
 		may := func(member string) error { return s.c.member(s.Path, member) }
-		return e.readers.Read(ctx, readers.Source{R: s, Size: s.Info.Size, Name: s.Path, Denied: may}, o)
+		return e.readers.Read(ctx, readers.Source{R: s, Size: s.Info.Size, Name: s.Path, Denied: may, Beside: s.c.beside(s.Path)}, o)
 	}
 	head := s.held[:min(len(s.held), 4096)]
 	if s.held == nil {
@@ -56,6 +57,20 @@ func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Conten
 		return nil, err
 	}
 	return e.documents.reads.Do(ctx, contentKey{s.Path, hash, o}, read)
+}
+
+// beside opens files that stand beside the one at path, as a Read of them would.
+func (c *Call) beside(path string) func(suffix string) (io.ReadCloser, error) {
+	return func(suffix string) (io.ReadCloser, error) {
+		h, err := c.fs.Resolve(path+suffix, guardfs.Read)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		defer h.Close()
+		return h.Open()
+	}
 }
 
 // member judges a file in an archive, as if it were unpacked where the archive is. That nothing allows such a path says nothing: the archive is allowed.
@@ -90,7 +105,7 @@ type noText struct{ why, do string }
 func (e *noText) Error() string { return e.why }
 func (e *noText) Hint() string  { return e.do }
 
-// Text gives the text of a document, of which members of an archive that policy hides are left out.
+// Text gives the text of a document.
 func (s searched) Text(ctx context.Context, name string, f grep.File) (*grep.DocumentText, error) {
 	e, file, size := s.c.Engine, grep.Handle(f), f.Info().Size
 	if file == nil || size > readers.MaxDocument {
@@ -101,7 +116,7 @@ func (s searched) Text(ctx context.Context, name string, f grep.File) (*grep.Doc
 		return nil, err
 	}
 	plain := e.cfg.Checkpoint.EncryptTo == "" && !e.excluded(name)
-	b, err := e.documents.texts.Get(ctx, "1 "+hash, plain, func() ([]byte, bool, error) {
+	b, err := e.documents.texts.Get(ctx, "2 "+hash, plain, func() ([]byte, bool, error) {
 		who := share.Of(ctx)
 		if err := e.documents.turns.Take(ctx, who, 1); err != nil {
 			return nil, false, err
@@ -127,23 +142,46 @@ func (s searched) Text(ctx context.Context, name string, f grep.File) (*grep.Doc
 	if k.Why != "" {
 		return nil, &noText{k.Why, k.Do}
 	}
+	return s.shown(name, text, &k), nil
+}
+
+// shown is the kept text of the document name, of which the files of an archive that policy hides are left out and counted.
+func (s searched) shown(name string, text []byte, k *kept) *grep.DocumentText {
 	out := &grep.DocumentText{Cut: k.Cut}
-	out.Content, k.Places, out.Denied = s.shown(name, text, k.Places)
+	hides := map[string]bool{}
+	var places []readers.Place
+	var starts []int // the line of each
+	line := 1
+	for _, p := range k.Places {
+		part := text[:p.Bytes]
+		text = text[p.Bytes:]
+		if _, known := hides[p.Pages]; p.Member && !known {
+			if hides[p.Pages] = s.c.member(name, p.Pages) != nil; hides[p.Pages] {
+				out.Denied++
+			}
+		}
+		if p.Member && hides[p.Pages] {
+			continue
+		}
+		places, starts = append(places, p), append(starts, line)
+		line += bytes.Count(part, []byte{'\n'})
+		out.Content = append(out.Content, part...)
+	}
 	out.Place = func(line int) grep.Place {
-		i := sort.Search(len(k.Places), func(i int) bool { return k.Places[i].Line > line }) - 1
+		i := sort.SearchInts(starts, line+1) - 1
 		if i < 0 {
 			return grep.Place{}
 		}
-		p := k.Places[i]
+		p := places[i]
 		if p.Lines {
-			p.Offset += line - p.Line
+			p.Offset += line - starts[i]
 			if p.Name != "" {
 				p.Name += fmt.Sprintf(", line %d", p.Offset)
 			}
 		}
 		return grep.Place{Name: p.Name, Pages: p.Pages, Offset: p.Offset}
 	}
-	return out, nil
+	return out
 }
 
 // textOf makes the text of a document as it is kept. That there is none is kept too, unless it may be another time.
@@ -171,38 +209,4 @@ func (e *Engine) textOf(ctx context.Context, content []byte) (b []byte, keep boo
 		keep = !p.Late
 	}
 	return b, keep || k.Why != "", nil
-}
-
-// shown leaves out the files of an archive that policy hides, and counts them.
-func (s searched) shown(archive string, text []byte, places []readers.Place) (_ []byte, kept []readers.Place, denied int) {
-	hides := map[string]bool{}
-	for _, p := range places {
-		if _, known := hides[p.Pages]; p.Member && !known {
-			if hides[p.Pages] = s.c.member(archive, p.Pages) != nil; hides[p.Pages] {
-				denied++
-			}
-		}
-	}
-	if denied == 0 {
-		return text, places, 0
-	}
-	var out bytes.Buffer
-	line := 1 // of out
-	for i, p := range places {
-		n := bytes.Count(text, []byte{'\n'})
-		if i+1 < len(places) {
-			n = places[i+1].Line - p.Line
-		}
-		end := 0
-		for range n {
-			end += bytes.IndexByte(text[end:], '\n') + 1
-		}
-		if !p.Member || !hides[p.Pages] {
-			out.Write(text[:end])
-			p.Line, line = line, line+n
-			kept = append(kept, p)
-		}
-		text = text[end:]
-	}
-	return out.Bytes(), kept, denied
 }

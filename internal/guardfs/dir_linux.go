@@ -45,13 +45,17 @@ func (d *Dir) Info() Info { return d.st.info }
 // Close gives the directory back.
 func (d *Dir) Close() error { return d.fd.close() }
 
-// allow asks the Judge about one named entry. Objects with several names are always asked about: one of the
-// other names may be refused, and the Judge knows them by identity, or by what is mounted now.
+// allow asks the Judge about one named entry.
 func (d *Dir) allow(name string, st *status, a Access) error {
+	return d.ask(name, st, a, d.verdict.allows(name, st.info.Kind))
+}
+
+// ask is allow where it is known whether the verdict lets the name be seen. Objects with several names are always asked
+// about: one of the other names may be refused, and the Judge knows them by identity, or by what is mounted now.
+func (d *Dir) ask(name string, st *status, a Access, seen bool) error {
 	info := &st.info
 	mounted := info.Kind != KindAbsent && st.mount != d.st.mount || d.mounts.point(d.name, name)
-	if d.verdict.All && !mounted && (info.Kind != KindFile || info.Links <= 1) &&
-		d.verdict.allows(name, info.Kind) {
+	if seen && !mounted && (d.verdict.All && info.Kind != KindFile || info.Kind == KindFile && info.Links <= 1 && !d.verdict.held(info)) {
 		return nil
 	}
 	full := join(d.name, name)
@@ -443,7 +447,7 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 	}
 	st, err := k.stat(fd)
 	if err == nil && st.info.Kind == KindFile && st.mount == d.st.mount {
-		if err := d.allow(name, &st, Read); err != nil {
+		if err := d.ask(name, &st, Read, true); err != nil {
 			k.close(fd)
 			return nil, err
 		}

@@ -152,6 +152,9 @@ type DirVerdict struct {
 	Hides func(name string) bool
 	// Entry says whether the entry may be named, and entered if it is a directory.
 	Entry func(name string, k Kind) bool
+	// Held says whether the Judge may refuse a file all the same whose name Entry shows, as for what it is, and must be asked.
+	// nil: yes.
+	Held func(i *Info) bool
 	// Way says of a name that Entry hides whether something may be seen below, should it be a directory: then that may be entered, and
 	// still not be named. nil: no.
 	Way func(name string) bool
@@ -168,6 +171,9 @@ func (v *DirVerdict) allows(name string, k Kind) bool {
 
 // all says that the verdict is the same for all below.
 func (v *DirVerdict) all() bool { return v.All && v.Hides == nil }
+
+// held says whether the Judge must be asked about a file that allows lets be seen.
+func (v *DirVerdict) held(i *Info) bool { return !v.All && (v.Held == nil || v.Held(i)) }
 
 // leads is DirVerdict.Way of an entry.
 func (v *DirVerdict) leads(name string, k Kind) bool {
@@ -187,6 +193,7 @@ func (v DirVerdict) And(w DirVerdict) DirVerdict {
 	}
 	both := DirVerdict{
 		Entry: func(name string, k Kind) bool { return v.allows(name, k) && w.allows(name, k) },
+		Held:  func(i *Info) bool { return v.held(i) || w.held(i) },
 		Way:   func(name string) bool { return seen(&v, name) && seen(&w, name) },
 	}
 	if v.Below != nil && w.Below != nil {

@@ -368,7 +368,7 @@ func upNext(rest []string) bool {
 // checkName refuses a text that is not one component of a path. Names from a directory may hold any other bytes.
 func checkName(name string) error {
 	switch {
-	case name == "", name == ".", name == "..", strings.ContainsAny(name, "/\x00"):
+	case name == "", name == ".", name == "..", strings.IndexByte(name, '/') >= 0, strings.IndexByte(name, 0) >= 0:
 		return &BadPathError{Path: name, Why: "not the name of a directory entry"}
 	case len(name) > maxComponent:
 		return &BadPathError{Path: name, Why: "longer than 255 bytes"}

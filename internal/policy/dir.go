@@ -46,7 +46,9 @@ func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 }
 
 func (l *dirListing) verdict(p *Policy) guardfs.DirVerdict {
-	v := guardfs.DirVerdict{Entry: l.entry, Way: l.mayPass}
+	v := guardfs.DirVerdict{Entry: l.entry, Way: l.mayPass, Held: func(i *guardfs.Info) bool {
+		return p.tracker.current() != l.denials || p.inodes.rank(i.ID) != none
+	}}
 	if !l.ambiguous && len(l.otherNames) == 0 {
 		v.Below = func(name string) (guardfs.DirVerdict, bool) { return p.below(l, name) }
 	}

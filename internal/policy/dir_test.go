@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
@@ -400,5 +401,30 @@ func TestBelowIsDir(t *testing.T) {
 	}
 	if steps < rounds {
 		t.Errorf("%d steps: too few", steps)
+	}
+}
+
+// A listing says of which files the Judge must still be asked: of a denied one by another name, and of all once a link
+// that a rule goes through leads elsewhere.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	id, now := guardfs.Identity{Dev: 1, Ino: 7}, time.Now()
+	far := "/far"
+	p := mustNew(t, Options{
+		Root: "/ws", Deny: []string{"/ws/secret", "/ws/link/x"}, now: func() time.Time { return now },
+		Identify:  func(path string) (guardfs.Identity, bool) { return id, path == "/ws/secret" },
+		Canonical: func(path string) string { return strings.Replace(path, "/ws/link", far, 1) },
+	})
+	v := p.Dir("/ws")
+	if v.All || !v.Entry("free", guardfs.KindFile) {
+		t.Fatalf("%+v", v)
+	}
+	held := func(ino uint64) bool { return v.Held(&guardfs.Info{ID: guardfs.Identity{Dev: 1, Ino: ino}}) }
+	if !held(7) || held(8) {
+		t.Errorf("the denied file %v, another %v", held(7), held(8))
+	}
+	far, now = "/farther", now.Add(linkCheckInterval)
+	if !held(8) {
+		t.Error("the rules have changed since")
 	}
 }

@@ -242,30 +242,35 @@ func isSSHKey(rest string) bool {
 
 // namesKey says whether a word of a stem says "private key": *.pem is mostly a certificate.
 func namesKey(stem string) bool {
-	return anyWord(stem, func(w string) bool {
-		switch w {
+	for w := ""; stem != ""; {
+		switch w, stem = word(stem); w {
 		case "monkey", "turkey", "donkey", "hockey", "jockey", "whiskey", "keyboard":
-			return false
+			continue
 		}
-		return strings.HasSuffix(w, "key") || strings.HasPrefix(w, "key") || strings.HasPrefix(w, "priv")
-	})
-}
-
-// public says whether a stem says "public".
-func public(stem string) bool {
-	return anyWord(stem, func(w string) bool {
-		return strings.HasPrefix(w, "pub") || strings.HasSuffix(w, "pub")
-	})
-}
-
-func anyWord(stem string, is func(string) bool) bool {
-	sign := func(r rune) bool { return r < 0x80 && !letter(byte(r)) }
-	for w := range strings.FieldsFuncSeq(stem, sign) {
-		if is(w) {
+		if strings.HasSuffix(w, "key") || strings.HasPrefix(w, "key") || strings.HasPrefix(w, "priv") {
 			return true
 		}
 	}
 	return false
+}
+
+// public says whether a stem says "public".
+func public(stem string) bool {
+	for w := ""; stem != ""; {
+		if w, stem = word(stem); strings.HasPrefix(w, "pub") || strings.HasSuffix(w, "pub") {
+			return true
+		}
+	}
+	return false
+}
+
+// word cuts the first word off a stem.
+func word(stem string) (w, rest string) {
+	at := 0
+	for at < len(stem) && letter(stem[at]) {
+		at++
+	}
+	return stem[:at], stem[min(at+1, len(stem)):]
 }
 
 // letter is for folded names: ASCII letters and all beyond ASCII.
@@ -280,7 +285,12 @@ func execName(name string) bool {
 		}
 	}
 	if stem, ok := strings.CutSuffix(inFormat(name), ".yml"); ok {
-		return anyWord(stem, func(w string) bool { return w == "mcp" })
+		for w := ""; stem != ""; {
+			if w, stem = word(stem); w == "mcp" {
+				return true
+			}
+		}
+		return false
 	}
 	stem, ok := strings.CutPrefix(common(name), ".")
 	if !ok {
@@ -605,8 +615,34 @@ func (s *secretsIn) hides(name string) bool {
 	if s == nil {
 		return false
 	}
-	if folded := foldName(name); folded != "" && !s.ambiguous && !isSecretName(folded, s.parents) {
-		return false
+	if !s.ambiguous {
+		var small [64]byte
+		if n := foldPlain(name, &small); n > 0 {
+			if !isSecretName(string(small[:n]), s.parents) {
+				return false
+			}
+		} else if folded := foldName(name); folded != "" && !isSecretName(folded, s.parents) {
+			return false
+		}
 	}
 	return s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
+}
+
+// foldPlain folds a name of ASCII that is not ambiguous into small, without an allocation. It gives its length, or 0
+// where foldName must fold it.
+func foldPlain(name string, small *[64]byte) int {
+	if len(name) == 0 || len(name) > len(small) || name[len(name)-1] == '.' || name[len(name)-1] == ' ' {
+		return 0
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c-'A' < 26:
+			c += 'a' - 'A'
+		case c >= '~', c == '\\', c == ':':
+			return 0
+		}
+		small[i] = c
+	}
+	return len(name)
 }

@@ -83,7 +83,7 @@ func Guess(content []byte) Detected {
 }
 
 const (
-	guessBytes = 2 << 10 // of the sample are read in every encoding
+	guessBytes = 1 << 10 // of the sample are read in every encoding
 	closeBy    = 4.0     // nats: so near is the second likeliest that it may be the one
 )
 

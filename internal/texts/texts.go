@@ -1,6 +1,5 @@
-// Package texts keeps texts that are dear to make, such as the text of a document, under a key that says what they were made from: in memory, and in
-// a directory for the next process. All that it keeps is within bounds and goes after a day, and can be made again. A file that is not what was kept is
-// removed and passed by.
+// Package texts keeps texts that are dear to make, such as the text of a document, in a directory, under a key that says what they were made from. All
+// that it keeps is within bounds and goes after a day, and can be made again. A file that is not what was kept is removed and passed by.
 package texts
 
 import (
@@ -15,90 +14,43 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 const (
-	keepFor   = 24 * time.Hour
-	maxMemory = 64 << 20  // bytes of texts that are held
-	maxDir    = 256 << 20 // bytes of files; less than so many new ones are not counted:
-	slackDir  = maxDir / 16
-	maxText   = 128 << 20
+	keepFor = 24 * time.Hour
+	maxDir  = 256 << 20 // bytes of files; so many new ones are not counted yet:
+	slack   = maxDir / 16
+	maxText = 128 << 20
 )
 
-// Cache keeps texts. The zero value keeps them in memory. It is safe for concurrent use.
+// Cache keeps texts. It is safe for concurrent use, and several processes may have one directory.
 type Cache struct {
-	// Dir is a directory of our own, which is made when it is needed, for its owner only; "" is none.
+	// Dir is a directory of our own, which is made when it is needed, for its owner only.
 	Dir string
 
-	mu      sync.Mutex
-	held    map[string]text
-	bytes   int
-	written int64 // since the directory was last looked through, which the first one is
-	looked  bool
+	swept   atomic.Bool
+	written atomic.Int64 // since then
 	flights Flights[string, []byte]
 }
 
-type text struct {
-	b  []byte
-	at time.Time
-}
-
-// Get gives the text under key, or has work make it: once for all who ask for it meanwhile. plain says that a file may have it, and work that it may be kept. The
-// text is not to be changed.
+// Get gives the text under key, or has work make it: once for all who ask for it meanwhile. A text is kept where work says so, and plain that a file may
+// have it. It is not to be changed.
 func (c *Cache) Get(ctx context.Context, key string, plain bool, work func() (b []byte, keep bool, err error)) ([]byte, error) {
 	return c.flights.Do(ctx, key, func() ([]byte, error) {
 		now := time.Now()
-		c.mu.Lock()
-		t, held := c.held[key]
-		c.mu.Unlock()
-		if held && now.Sub(t.at) < keepFor {
-			return t.b, nil
-		}
 		if b := c.read(key, now); b != nil {
-			c.hold(key, b, now)
 			return b, nil
 		}
 		b, keep, err := work()
-		if err == nil && keep {
-			c.hold(key, b, now)
-			if plain && c.Dir != "" {
-				c.write(key, b, now)
-			}
+		if err == nil && keep && plain {
+			c.write(key, b, now)
 		}
 		return b, err
 	})
-}
-
-// hold keeps b in memory. When there is no room the oldest half of all goes.
-func (c *Cache) hold(key string, b []byte, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(b) > maxMemory/4 {
-		return
-	}
-	if c.held == nil {
-		c.held = map[string]text{}
-	}
-	c.bytes += len(b) - len(c.held[key].b)
-	c.held[key] = text{b, now}
-	if c.bytes <= maxMemory {
-		return
-	}
-	keys := make([]string, 0, len(c.held))
-	for k := range c.held {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return c.held[a].at.Compare(c.held[b].at) })
-	for _, k := range keys {
-		if c.bytes <= maxMemory/2 {
-			break
-		}
-		c.bytes -= len(c.held[k].b)
-		delete(c.held, k)
-	}
 }
 
 // file is the path of a key's file, which does not tell the key.
@@ -118,9 +70,6 @@ var coders = sync.OnceValue(func() (c struct {
 })
 
 func (c *Cache) read(key string, now time.Time) []byte {
-	if c.Dir == "" {
-		return nil
-	}
 	name := c.file(key)
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -155,14 +104,8 @@ func (c *Cache) write(key string, b []byte, now time.Time) {
 	if err != nil {
 		_ = os.Remove(f.Name())
 	}
-	c.mu.Lock()
-	c.written += int64(len(b))
-	full := !c.looked || c.written > slackDir
-	if full {
-		c.looked, c.written = true, 0
-	}
-	c.mu.Unlock()
-	if full {
+	if c.written.Add(int64(len(b))) > slack || c.swept.CompareAndSwap(false, true) {
+		c.written.Store(0)
 		sweep(c.Dir, now)
 	}
 }
@@ -181,7 +124,7 @@ func sweep(dir string, now time.Time) {
 		return cmp.Or(a.ModTime().Compare(b.ModTime()), cmp.Compare(a.Name(), b.Name()))
 	})
 	for _, info := range infos {
-		if size <= maxDir-slackDir && now.Sub(info.ModTime()) < keepFor {
+		if size <= maxDir-slack && now.Sub(info.ModTime()) < keepFor {
 			break
 		}
 		_ = os.Remove(filepath.Join(dir, info.Name()))

@@ -165,7 +165,7 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	}
 	switch f.Name {
 	case "gif":
-		n, whole := gifFrames(raw)
+		n, _, whole := gifFrames(raw)
 		p.Frames, p.CutShort = n, n > 0 && !whole
 	case "png":
 		if i := bytes.Index(raw[:min(len(raw), 4096)], []byte("acTL")); i > 0 && i+8 <= len(raw) {
@@ -178,11 +178,14 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	return p, nil
 }
 
-// gifFrames counts the frames of the GIF b without decoding them. whole is false where b ends within one of
+// Rows is how many rows of pixels the header says.
+func (p *Picture) Rows() int { return p.header.Height }
+
+// gifFrames counts the frames of the GIF b without decoding them, and says where the first begins; -1 where there is none. whole is false where b ends within one of
 // its blocks.
-func gifFrames(b []byte) (n int, whole bool) {
+func gifFrames(b []byte) (n, first int, whole bool) {
 	if len(b) < 13 {
-		return 0, false
+		return 0, -1, false
 	}
 	i := 13
 	if b[10]&0x80 != 0 {
@@ -194,17 +197,19 @@ func gifFrames(b []byte) (n int, whole bool) {
 		}
 		i++
 	}
-	for {
+	for first = -1; ; {
 		if i+10 >= len(b) {
 			// A file may end without its trailer, but not within a block.
-			return n, i < len(b) && b[i] == 0x3b || i == len(b)
+			return n, first, i < len(b) && b[i] == 0x3b || i == len(b)
 		}
 		switch b[i] {
 		case 0x21:
 			i += 2
 			skip()
 		case 0x2c:
-			n++
+			if n++; n == 1 {
+				first = i
+			}
 			flags := b[i+9]
 			i += 10
 			if flags&0x80 != 0 {
@@ -213,7 +218,7 @@ func gifFrames(b []byte) (n int, whole bool) {
 			i++ // code size
 			skip()
 		default:
-			return n, b[i] == 0x3b
+			return n, first, b[i] == 0x3b
 		}
 	}
 }
@@ -247,6 +252,8 @@ func checkPixels(w, h int) error {
 type Shown struct {
 	Encoded
 	OriginalWidth, OriginalHeight int // upright
+	// Rows is how many rows of pixels of a damaged file, as they are stored, could be decoded at least in part; -1 of a file that is not damaged.
+	Rows int
 }
 
 // Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when models take its
@@ -259,9 +266,12 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 	}
 	// Decoded even when the bytes are passed on: an image that cannot be decoded must not reach a model, where
 	// it spoils a whole conversation.
+	rows := -1
 	img, err := p.format.tryDecode(ctx, p.raw)
 	if err != nil {
-		return nil, err
+		if img, rows, err = p.salvage(ctx, err); err != nil {
+			return nil, err
+		}
 	}
 	inks, ink := img.(*image.CMYK)
 	if ink { // a viewer may know colours of light only, or may take Adobe's inverted inks for plain ones
@@ -270,10 +280,14 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 		img = rgb
 	}
 	w, h, turn := p.header.Width, p.header.Height, orientation(p.format.Name, p.raw)
-	if p.format.passes && !ink && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
-		return &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h}, nil
+	if p.format.passes && !ink && rows < 0 && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
+		return &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h, -1}, nil
 	}
-	return fitted(ctx, img, turn, edge, most)
+	shown, err := fitted(ctx, img, turn, edge, most)
+	if err == nil {
+		shown.Rows = rows
+	}
+	return shown, err
 }
 
 // fitted makes the decoded image img fit for a model.
@@ -291,7 +305,7 @@ func fitted(ctx context.Context, img image.Image, turn, edge int, most int64) (*
 	if turn >= 5 {
 		w, h = h, w
 	}
-	return &Shown{*out, w, h}, nil
+	return &Shown{*out, w, h, -1}, nil
 }
 
 // tryDecode decodes raw and turns a decoder's panic into an error: none is known, but decoders read what strangers wrote.
@@ -356,7 +370,11 @@ func decodeWebP(ctx context.Context, b []byte) (image.Image, error) {
 		return nil, &unreadable.Unsupported{What: "an animated WebP image", Why: "only still ones are read",
 			Do: "Convert it to GIF, or one of its frames to PNG, first."}
 	}
-	img, err := webp.Decode(reader{ctx, bytes.NewReader(b)})
+	return webpShown(webp.Decode(reader{ctx, bytes.NewReader(b)}))
+}
+
+// webpShown gives the decoded img the colours that are meant.
+func webpShown(img image.Image, err error) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}

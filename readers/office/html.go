@@ -29,9 +29,9 @@ func (d *Document) html(r io.Reader, titled bool) error {
 			if err := z.Err(); err != io.EOF {
 				return err
 			}
-			w.end(atom.Pre)
+			w.skipped, w.deeper = 0, 0
+			w.endPre()
 			for len(w.tables) > 0 {
-				w.deeper = 0
 				w.end(atom.Table)
 			}
 			w.flush("")
@@ -227,7 +227,7 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 		w.d.block()
 		w.d.out = append(w.d.out, "---\n"...)
 	case atom.Pre:
-		w.end(atom.Pre)
+		w.endPre()
 		w.flush("")
 		w.d.block()
 		w.d.out = append(w.d.out, "```\n"...)
@@ -281,7 +281,8 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 			w.d.out = append(w.d.out, 0)
 		}
 	case atom.A:
-		w.end(atom.A)
+		w.endLink()
+		w.anchor = 0
 		if w.href = attr["href"]; w.href != "" && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
 			w.anchor = w.line.Len() + 1
 		}
@@ -333,11 +334,7 @@ func (w *htmlWriter) end(tag atom.Atom) {
 	}
 	switch tag {
 	case atom.Pre:
-		if w.pre {
-			w.flush("")
-			w.d.out = append(w.d.out, "```\n"...)
-			w.pre = false
-		}
+		w.endPre()
 	case atom.Code:
 		if !w.pre {
 			w.line.WriteByte('`')
@@ -391,6 +388,14 @@ var blocks = func() map[atom.Atom]bool {
 	}
 	return m
 }()
+
+func (w *htmlWriter) endPre() {
+	if w.pre {
+		w.flush("")
+		w.d.out = append(w.d.out, "```\n"...)
+		w.pre = false
+	}
+}
 
 // inBlocks says of the row around that it is no line.
 func (w *htmlWriter) inBlocks() {

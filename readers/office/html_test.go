@@ -215,6 +215,9 @@ func TestHTMLDropsNothing(t *testing.T) {
 		"<p>a<object data=x>instead":                                          "ainstead\n",
 		"<pre>a\n  b":                                                         "```\na\n  b\n```\n",
 		"<table><tr><td><a href='http://x/'>l</a> m":                          "[l](http://x/) m\n",
+		"<table><tr><td>a<pre>b<svg>c":                                        "a\n\n```\nb\n```\n",
+		"<table><tr><td>a<td>b<script>c":                                      "| a | b |\n| --- | --- |\n",
+		"<table><tr><td>a" + strings.Repeat("<table>", 40) + "b<title>c":      "a\n\nb\n\nTitle: c\n",
 		"<select><option>a<option>b</select>":                                 "a\n\nb\n",
 		"<a href=x><div><img src=y><p>a<p>b</div></a>c":                       "[a](x)\n\nb\n\nc\n",
 		"<table><tr><td>h<td>i<tr><td colspan=2>j<tr><td>k<td>l</table>":      "| h | i |\n| --- | --- |\n| j |\n| k | l |\n",
@@ -226,6 +229,15 @@ func TestHTMLDropsNothing(t *testing.T) {
 		if got := shownAs(t, func(d *Document) error { return d.HTML(strings.NewReader(page)) }); got != want {
 			t.Errorf("%s\nis shown as %q\nand not as   %q", page, got, want)
 		}
+	}
+}
+
+// Text that a browser would not show is counted, in links and listings too.
+func TestHTMLUnseen(t *testing.T) {
+	d := New(context.Background())
+	must(t, d.HTML(strings.NewReader("<a hidden href=x>four</a><pre hidden>five5</pre><p style='display: none'>s<a href=y>i</a>x6!<p>seen<td hidden>seven77</td>")))
+	if d.hidden.vanished != 4+5+5+7 {
+		t.Errorf("%d characters are hidden", d.hidden.vanished)
 	}
 }
 
