@@ -333,7 +333,7 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 		b.Status = "killed"
 	}
 	if sh.Ran() {
-		b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
+		b.ExitCode, b.Hints = &sh.Status.Code, shellHints(b.Stderr+b.Stdout, sh.Run.Options.Network)
 	}
 	if sh.Status.Err != "" {
 		b.warn(sh.Status.Err)
@@ -401,10 +401,10 @@ var signs = []struct {
 		"programs have no network; the operator can change that by network = true in [tools.run]"},
 }
 
-// shellHints are for a program that wrote out.
-func (s *Suite) shellHints(out string) (hints []string) {
+// shellHints are for a program that wrote out, with the network or without.
+func shellHints(out string, network bool) (hints []string) {
 	for i, one := range signs {
-		if one.sign().MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
+		if one.sign().MatchString(out) && (i < len(signs)-1 || !network) {
 			hints = append(hints, one.hint)
 		}
 	}

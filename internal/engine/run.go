@@ -288,7 +288,7 @@ func (r *running) away(ctx context.Context, c *run.Change, name string) error {
 		return &blockedError{LayeredDir}
 	}
 	paths, files := r.c.Trace.Paths, 0
-	p, err := r.d.delete(ctx, name, DeleteOptions{Recursive: true, unseen: true}, r.layered)
+	p, err := r.d.delete(ctx, name, DeleteOptions{Recursive: true, byRun: true}, r.layered)
 	if r.c.Trace.Paths = paths; err != nil {
 		return err
 	}
@@ -375,10 +375,7 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 		}
 		r.freed = append(r.freed, name)
 	}
-	r.p.Steps = append(r.p.Steps, mkdirAs(name, stateOfRun(&c.After)))
-	if s := &r.p.Steps[len(r.p.Steps)-1]; !s.Exact { // of mode 000
-		s.Exact, s.After.State = true, stateOfRun(&c.After)
-	}
+	r.p.Steps = append(r.p.Steps, Step{Path: name, Action: Mkdir, Exact: true, After: State{State: stateOfRun(&c.After)}})
 	r.note(c, RunChange{})
 	return false, nil
 }

@@ -173,9 +173,6 @@ func (p *Programs) environ() (out []string) {
 // ShellTime is how long a shell in the foreground may take.
 func (e *Engine) ShellTime() time.Duration { return time.Duration(e.programs.Timeout) }
 
-// ShellNetwork says whether programs have the network.
-func (e *Engine) ShellNetwork() bool { return e.programs.Network }
-
 // ShellArgs say what runs, and how.
 type ShellArgs struct {
 	Line       string        // a command for a shell, which begins where the session's last one has ended; or else

@@ -317,16 +317,12 @@ func allow() string {
 
 // written gives an order as a file.
 func written(o order) (*os.File, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(o); err != nil {
-		return nil, err
-	}
 	fd, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "order")
-	if _, err = f.Write(b.Bytes()); err == nil {
+	if err = gob.NewEncoder(f).Encode(o); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	return f, err
