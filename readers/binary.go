@@ -170,7 +170,17 @@ const (
 func (b *Binary) describe(ctx context.Context, f *file) error {
 	switch {
 	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
-		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, b.entry)
+		var log io.Reader
+		if f.Beside != nil {
+			wal, err := f.Beside("-wal")
+			if err != nil {
+				b.Note = "What only its write-ahead log may have is not shown."
+			} else if wal != nil {
+				defer wal.Close() //nolint:errcheck // nothing was written through it
+				log = contextReader{ctx, wal}
+			}
+		}
+		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, log, b.entry)
 		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)

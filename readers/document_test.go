@@ -373,7 +373,7 @@ func TestFormatsThatAreNotRead(t *testing.T) {
 // Databases by SQLite itself: a schema of one page, one of many pages, one in UTF-16.
 func TestSQLite(t *testing.T) {
 	one := readAs[*Binary](t, corpusFile(t, "binary/one.db"), Options{})
-	if one.MediaType != "application/vnd.sqlite3" || one.Entries != 3 || one.EntriesCut || one.Listing[0] != "table users: CREATE TABLE users(id integer primary key, name text)" ||
+	if one.MediaType != "application/vnd.sqlite3" || one.Entries != 3 || one.EntriesCut || one.Listing[0] != "table users: CREATE TABLE users(id integer primary key, name text); 0 rows" ||
 		!strings.HasPrefix(one.Listing[2], "view adults: CREATE VIEW adults AS SELECT") || !strings.Contains(one.Summary, "SQLite database, 3 pages of 512 bytes, UTF-8, user_version 7") {
 		t.Errorf("%s\n%q", one.Summary, one.Listing)
 	}
@@ -382,7 +382,7 @@ func TestSQLite(t *testing.T) {
 		t.Errorf("%s: %d entries, %d listed, %q", many.Summary, many.Entries, len(many.Listing), many.Listing)
 	}
 	wide := readAs[*Binary](t, corpusFile(t, "binary/wide.db"), Options{})
-	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text)" {
+	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text); 0 rows" {
 		t.Errorf("%s: %q", wide.Summary, wide.Listing)
 	}
 	// The summary says when the end is missing; a name that breaks the line is quoted.

@@ -87,6 +87,8 @@ type Source struct {
 	Name string
 	// Denied gives the error for a file in an archive, by its name, that may not be shown; nil: all may.
 	Denied func(member string) error
+	// Beside opens the file whose name has suffix behind this one's, such as the write-ahead log of a database; nil, nil where there is none. nil: nothing is.
+	Beside func(suffix string) (io.ReadCloser, error)
 }
 
 // Options choose the part of a file and its form. The zero value is the beginning of the file within the default limits.

@@ -56,9 +56,9 @@ const (
 var grepTool = define[GrepArgs](toolRow{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (ripgrep syntax). " +
-		"Lists of files: newest first; lines: by path. " +
-		"$ matches before CRLF. PDFs, documents and archives are searched as Read shows them.",
+	Description: "Searches text and documents by regular expression (ripgrep syntax). " +
+		"Files: newest first; lines: by path. " +
+		"$ matches before CRLF.",
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 	aliases: []args.Alias{

@@ -20,7 +20,7 @@ type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
 	Limit      *int    `json:"limit,omitempty" min:"0" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3 (20 a call); a sheet; file of an archive"`
+	Pages      *string `json:"pages,omitempty" form:"pages" doc:"pages 3, 1-3,7, last or -3; a sheet; file of an archive"`
 	AllowLarge *bool   `json:"allow_large,omitempty" doc:"over the size limit"`
 	Encoding   *string `json:"encoding,omitempty" doc:"like cp1252, if the guess is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"first character of a cut line or page"`

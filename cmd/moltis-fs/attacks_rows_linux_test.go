@@ -213,4 +213,5 @@ var attackRows = []attackRow{
 	{id: "J15", what: "a program that is killed, with us, at any moment", test: "TestDeaths"},
 	{id: "J16", what: "a program beside which others change the same", test: "TestRunMeetsOthers"},
 	{id: "J17", what: "a run in a run", test: "TestNested"},
+	{id: "J18", what: "a program that says wrongly where its shell has ended: a FIFO, a link, a directory outside", test: "TestBash"},
 }

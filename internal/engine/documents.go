@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"sort"
 
@@ -39,7 +40,7 @@ func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Conten
 	e := s.c.Engine
 	read := func() (readers.Content, error) {
 		may := func(member string) error { return s.c.member(s.Path, member) }
-		return e.readers.Read(ctx, readers.Source{R: s, Size: s.Info.Size, Name: s.Path, Denied: may}, o)
+		return e.readers.Read(ctx, readers.Source{R: s, Size: s.Info.Size, Name: s.Path, Denied: may, Beside: s.c.beside(s.Path)}, o)
 	}
 	head := s.held[:min(len(s.held), 4096)]
 	if s.held == nil {
@@ -56,6 +57,20 @@ func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Conten
 		return nil, err
 	}
 	return e.documents.reads.Do(ctx, contentKey{s.Path, hash, o}, read)
+}
+
+// beside opens files that stand beside the one at path, as a Read of them would.
+func (c *Call) beside(path string) func(suffix string) (io.ReadCloser, error) {
+	return func(suffix string) (io.ReadCloser, error) {
+		h, err := c.fs.Resolve(path+suffix, guardfs.Read)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		defer h.Close()
+		return h.Open()
+	}
 }
 
 // member judges a file in an archive, as if it were unpacked where the archive is. That nothing allows such a path says nothing: the archive is allowed.

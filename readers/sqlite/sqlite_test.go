@@ -37,7 +37,7 @@ func database(t *testing.T, script string) []byte {
 }
 
 func describe(raw []byte) (summary string, rows []string, cut bool) {
-	summary, cut = Describe(bytes.NewReader(raw), raw[:min(len(raw), 108)], int64(len(raw)), func(row func() string) { rows = append(rows, row()) })
+	summary, cut = Describe(bytes.NewReader(raw), raw[:min(len(raw), 108)], int64(len(raw)), nil, func(row func() string) { rows = append(rows, row()) })
 	return summary, rows, cut
 }
 
@@ -53,16 +53,67 @@ func TestDescribe(t *testing.T) {
 		rows            int
 	}{
 		"small": {"PRAGMA page_size=512; PRAGMA user_version=7; CREATE TABLE t(a, b); CREATE INDEX i ON t(a)",
-			"SQLite database, 3 pages of 512 bytes, UTF-8, user_version 7", "table t: CREATE TABLE t(a, b)", 2},
-		"largest pages": {"PRAGMA page_size=65536; CREATE TABLE t(a)", "SQLite database, 2 pages of 65536 bytes, UTF-8, user_version 0", "table t: CREATE TABLE t(a)", 1},
-		"UTF-16":        {`PRAGMA encoding="UTF-16be"; CREATE TABLE größe(a)`, "SQLite database, 2 pages of 4096 bytes, UTF-16be, user_version 0", "table größe: CREATE TABLE größe(a)", 1},
-		"a tree":        {"PRAGMA page_size=512;" + many.String(), "SQLite database, ", "table t: CREATE TABLE t(a)", 60},
-		"odd names":     {"CREATE TABLE \"a\x1b\nb\"(a)", "SQLite database, 2 pages", `table "a\x1b\nb": CREATE TABLE "a` + "\ufffd" + ` b"(a)`, 1},
+			"SQLite database, 3 pages of 512 bytes, UTF-8, user_version 7", "table t: CREATE TABLE t(a, b); 0 rows", 2},
+		"largest pages": {"PRAGMA page_size=65536; CREATE TABLE t(a)", "SQLite database, 2 pages of 65536 bytes, UTF-8, user_version 0", "table t: CREATE TABLE t(a); 0 rows", 1},
+		"UTF-16":        {`PRAGMA encoding="UTF-16be"; CREATE TABLE größe(a)`, "SQLite database, 2 pages of 4096 bytes, UTF-16be, user_version 0", "table größe: CREATE TABLE größe(a); 0 rows", 1},
+		"a tree":        {"PRAGMA page_size=512;" + many.String(), "SQLite database, ", "table t: CREATE TABLE t(a); 0 rows", 60},
+		"odd names":     {"CREATE TABLE \"a\x1b\nb\"(a)", "SQLite database, 2 pages", `table "a\x1b\nb": CREATE TABLE "a` + "\ufffd" + ` b"(a); 0 rows`, 1},
 	} {
 		summary, rows, cut := describe(database(t, c.script))
 		if !strings.HasPrefix(summary, c.summary) || len(rows) != c.rows || rows[0] != c.first || cut {
 			t.Errorf("%s: %q, %d rows, %q, cut %v", name, summary, len(rows), rows[:min(len(rows), 1)], cut)
 		}
+	}
+}
+
+// TestRows holds the rows that are shown against those that SQLite gave, with a log beside the database that nobody has merged.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "x.db")
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(t.Context(), `PRAGMA page_size=1024; PRAGMA journal_mode=wal; CREATE TABLE t(a, id INTEGER PRIMARY KEY, b);
+		CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO t VALUES ('old', 7, 1.5); PRAGMA wal_checkpoint(truncate); PRAGMA wal_autocheckpoint=0;
+		UPDATE t SET a = 'new'; INSERT INTO t VALUES (x'00ff', -3, -129), (NULL, 9, '`+strings.Repeat("long", 2000)+`');
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 5000) INSERT INTO w SELECT printf('%05d', i), i * 1000000007 FROM n;
+		WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i+1 FROM n WHERE i < 5006) INSERT INTO t(id) SELECT i FROM n;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wal, err := os.ReadFile(name + "-wal")
+	if err != nil || len(wal) == 0 {
+		t.Fatal("no log", err)
+	}
+	with := func(wal []byte) (summary string, rows []string) {
+		summary, _ = Describe(bytes.NewReader(raw), raw[:108], int64(len(raw)), bytes.NewReader(wal), func(row func() string) { rows = append(rows, row()) })
+		return summary, rows
+	}
+	summary, rows := with(wal)
+	for i, want := range []string{"; 5,000 rows: (x'00ff', -3, -129), ('new', 7, 1.5), (NULL, 9, 'longlonglong", "; 5,000 rows: ('00001', 1000000007), ('00002', 2000000014)"} {
+		if !strings.Contains(rows[i], want) || !strings.Contains(summary, "of its write-ahead log") {
+			t.Errorf("%s: %s, want %s", summary, rows[i], want)
+		}
+	}
+	// A transaction whose end is missing did not happen.
+	last := []byte(nil)
+	for cut := 0; cut < len(wal); cut += 10_000 {
+		if _, rows := with(wal[:cut]); !strings.Contains(rows[0], "'old'") && !strings.Contains(rows[0], "'new'") {
+			t.Errorf("a log of %d bytes: %s", cut, rows[0])
+		}
+		last = bytes.Clone(wal)
+		last[cut] ^= 1
+		with(last)
+	}
+	if _, rows := with(wal[:32]); !strings.HasSuffix(rows[0], "; 1 row: ('old', 7, 1.5)") {
+		t.Errorf("an empty log: %s", rows[0])
 	}
 }
 
