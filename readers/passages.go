@@ -326,11 +326,6 @@ func (r *Readers) readMember(ctx context.Context, f *file, o *Options) (c Conten
 		if m.name != name {
 			return nil
 		}
-		if f.Denied != nil {
-			if err := f.Denied(name); err != nil {
-				return err
-			}
-		}
 		content, err = io.ReadAll(io.LimitReader(m.content, memoryLimit+1))
 		switch {
 		case err != nil:
@@ -340,6 +335,11 @@ func (r *Readers) readMember(ctx context.Context, f *file, o *Options) (c Conten
 		}
 		return errFound
 	})
+	if is && f.Denied != nil { // the same whether or not it is there
+		if no := f.Denied(name); no != nil {
+			return nil, true, no
+		}
+	}
 	switch {
 	case !is:
 		return nil, false, err
