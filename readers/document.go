@@ -202,11 +202,3 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")
 	return t, nil
 }
-
-// knownEncoding is the name where it is one, else empty.
-func knownEncoding(name string) string {
-	if text.Lookup(name) == nil {
-		return ""
-	}
-	return name
-}
