@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -122,5 +123,30 @@ func TestRefutedGuess(t *testing.T) {
 	}
 	if refuted == 0 {
 		t.Error("no guess was refuted")
+	}
+}
+
+// The write-ahead log of a database is read as a Read of it would be: a closed one gives nothing, whether or not it is there. Nothing is written beside the database.
+func TestLogBesideDatabase(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made.db")
+	db, err := sql.Open("sqlite", made)
+	must(t, err)
+	defer db.Close() //nolint:errcheck // of a test
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(t.Context(), "PRAGMA journal_mode=wal; PRAGMA wal_autocheckpoint=0; CREATE TABLE t(a); INSERT INTO t VALUES ('only in the log')")
+	must(t, err)
+	s, root := suite(t, func(c *config.FS) { c.DenyPaths = []string{c.WorkspaceRoot + "/closed*-wal"} }, tools.Options{})
+	for name, shown := range map[string]bool{"open": true, "closed": false, "closed without": false, "without": false} {
+		file := write(t, filepath.Join(root, name+".db"), content(t, made))
+		if !strings.HasSuffix(name, "without") {
+			write(t, file+"-wal", content(t, made+"-wal"))
+		}
+		p := call(t, s, "Read", map[string]any{"file_path": file})
+		if got := mustEncode(t, p); strings.Contains(got, "only in the log") != shown || strings.Contains(got, "is not shown") != strings.HasPrefix(name, "closed") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if names, err := filepath.Glob(filepath.Join(root, "*")); err != nil || len(names) != 6 {
+		t.Error(names, err)
 	}
 }
