@@ -63,6 +63,8 @@ func IsConverted(head []byte, r io.ReaderAt, size int64) bool {
 // mayHide says of a text by its first bytes that Read may take it for something else.
 func mayHide(head []byte, size int64) bool {
 	switch c := head[0]; {
+	case mayBePDF(head):
+		return true
 	case c|0x20 >= 'a' && c|0x20 <= 'z':
 		for i := 1; i < len(head) && i < 80 && head[i] > ' '; i++ {
 			if head[i] == ':' {
@@ -74,7 +76,7 @@ func mayHide(head []byte, size int64) bool {
 		start := bytes.TrimLeft(head[:min(len(head), 64)], " \t\r\n")
 		return bytes.HasPrefix(start, []byte{'{'}) && (int64(len(head)) < size || bytes.Contains(head, []byte(`"nbformat"`)))
 	}
-	return head[0] == '%' || head[0] == '(' || head[0] >= utf8.RuneSelf
+	return head[0] == '(' || head[0] >= utf8.RuneSelf
 }
 
 // Passages gives the text of a document. A file in which there is none has no Places. Errors are those of Read.
@@ -324,11 +326,6 @@ func (r *Readers) readMember(ctx context.Context, f *file, o *Options) (c Conten
 		if m.name != name {
 			return nil
 		}
-		if f.Denied != nil {
-			if err := f.Denied(name); err != nil {
-				return err
-			}
-		}
 		content, err = io.ReadAll(io.LimitReader(m.content, memoryLimit+1))
 		switch {
 		case err != nil:
@@ -338,6 +335,11 @@ func (r *Readers) readMember(ctx context.Context, f *file, o *Options) (c Conten
 		}
 		return errFound
 	})
+	if is && f.Denied != nil { // the same whether or not it is there
+		if no := f.Denied(name); no != nil {
+			return nil, true, no
+		}
+	}
 	switch {
 	case !is:
 		return nil, false, err

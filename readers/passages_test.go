@@ -56,6 +56,7 @@ func TestPassagesAreWhatReadShows(t *testing.T) {
 		"pptx":     {corpusFile(t, "document/talk.pptx"), "Slide 2: Closing the ledger"},
 		"epub":     {corpusFile(t, "document/letter.epub"), "first point"},
 		"pdf":      {manyPages(45), "page 44: This is page 44."},
+		"late pdf": {append([]byte("Sent by a printer\n"), manyPages(3)...), "page 2: This is page 2."},
 		"mail":     {[]byte(mailSource), "Subject: Grüße\nJoin us at noon."},
 		"gzip":     {gzipOf([]byte("a\r\nb\n" + long + "\n")), "the end of a long line"},
 		"zstd":     {enc.EncodeAll([]byte("one\ntwo\n"), nil), "two"},
@@ -192,13 +193,15 @@ func TestMembers(t *testing.T) {
 	no := errors.New("no")
 	s := sourceOf(raw)
 	s.Denied = func(name string) error {
-		if name == ".env" {
+		if strings.HasSuffix(name, ".env") {
 			return no
 		}
 		return nil
 	}
-	if _, err := testReaders(t).Read(t.Context(), s, Options{Pages: "./.env"}); err != no {
-		t.Error("a denied one:", err)
+	for _, name := range []string{"./.env", "not/there/.env"} {
+		if _, err := testReaders(t).Read(t.Context(), s, Options{Pages: name}); err != no {
+			t.Error("a denied one:", name, err)
+		}
 	}
 	if c, err := testReaders(t).Read(t.Context(), s, Options{Pages: "a/b.txt"}); err != nil || c == nil {
 		t.Error("another:", err)

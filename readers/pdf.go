@@ -62,19 +62,21 @@ func knowsPDF(f *file, o *Options) bool {
 	if forced(f, o) {
 		return false
 	}
-	i := bytes.Index(f.head[:min(len(f.head), 1024)], []byte("%PDF-"))
-	if i < 0 {
+	switch {
+	case !mayBePDF(f.head):
 		return false
-	}
-	if i == 0 || noText(f.head) {
+	case noText(f.head), bytes.HasPrefix(f.head, []byte("%PDF-")):
 		return true
-	}
-	if f.Size < 0 {
+	case f.Size < 0:
 		return false
 	}
 	tail := make([]byte, min(f.Size, 2048))
 	n, err := readAt(f.R, tail, f.Size-int64(len(tail)))
 	return err == nil && bytes.Contains(tail[:n], []byte("\nstartxref"))
+}
+
+func mayBePDF(head []byte) bool {
+	return bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-"))
 }
 
 func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"sort"
+	"time"
 
 	"moltisfs/grep"
 	"moltisfs/internal/guardfs"
@@ -25,6 +26,9 @@ type documents struct {
 	turns *share.Pool // of conversions for a search: each holds its file, and one principal has half of them
 	reads texts.Flights[contentKey, readers.Content]
 }
+
+// converting is the longest time of a conversion for a search, which goes on when the search's is over.
+const converting = 2 * time.Minute
 
 type contentKey struct {
 	path, hash string
@@ -56,7 +60,7 @@ func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Conten
 	if err != nil {
 		return nil, err
 	}
-	return e.documents.reads.Do(ctx, contentKey{s.Path, hash, o}, read)
+	return e.documents.reads.Do(ctx, contentKey{s.Path, hash, o}, false, read)
 }
 
 // beside opens files that stand beside the one at path, as a Read of them would.
@@ -129,7 +133,10 @@ func (s searched) Text(ctx context.Context, name string, f grep.File) (*grep.Doc
 		if err != nil {
 			return nil, false, err
 		}
-		return e.textOf(ctx, content)
+		on, cancel := context.WithTimeout(context.WithoutCancel(ctx), converting)
+		defer cancel()
+		defer context.AfterFunc(e.calls.closing, cancel)()
+		return e.textOf(on, content)
 	})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestContentIsShared(t *testing.T) {
 		begun, end, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			e.documents.reads.Do(context.Background(), contentKey{path, HashOf(raw), o}, func() (readers.Content, error) {
+			e.documents.reads.Do(context.Background(), contentKey{path, HashOf(raw), o}, false, func() (readers.Content, error) {
 				close(begun)
 				<-end
 				return others, nil

@@ -185,6 +185,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.Shut()
+	e.documents.texts.Wait()
 	errs := []error{e.shells.end(func(session.Key) bool { return true })}
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())

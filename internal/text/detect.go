@@ -191,9 +191,9 @@ func Escaped(b []byte) bool {
 	return bytes.IndexByte(b, 0x1b) >= 0 && (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && isASCII(b)
 }
 
-func isASCII(b []byte) bool {
-	return bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-}
+func isASCII(b []byte) bool { return bytes.IndexFunc(b, beyondASCII) < 0 }
+
+func beyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // stateful are sequences that give ASCII bytes other letters: escapes of ISO 2022, brackets of HZ.
 var stateful = lazy.Regexp("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-#0-W][!-~]){2,}~\\}")

@@ -87,17 +87,18 @@ const (
 	closeBy    = 4.0     // nats: so near is the second likeliest that it may be the one
 )
 
-// strangeLines collects whole lines with bytes above ASCII, wherever they are, up to max bytes.
-func strangeLines(content []byte, max int) []byte {
-	out := make([]byte, 0, min(len(content), max))
-	for len(content) > 0 && len(out) < max {
+// strangeLines collects the lines with bytes above ASCII, wherever they are, up to most bytes. A line begins shortly before the first such byte.
+func strangeLines(content []byte, most int) []byte {
+	out := make([]byte, 0, min(len(content), most))
+	for len(content) > 0 && len(out) < most {
 		line := content
 		if i := bytes.IndexByte(content, '\n'); i >= 0 {
 			line = content[:i+1]
 		}
 		content = content[len(line):]
-		if !isASCII(line) {
-			out = append(out, line[:min(len(line), max-len(out))]...)
+		if i := bytes.IndexFunc(line, beyondASCII); i >= 0 {
+			line = line[max(i-128, 0):]
+			out = append(out, line[:min(len(line), most-len(out))]...)
 		}
 	}
 	return out

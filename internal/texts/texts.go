@@ -37,10 +37,10 @@ type Cache struct {
 	flights Flights[string, []byte]
 }
 
-// Get gives the text under key, or has work make it: once for all who ask for it meanwhile. A text is kept where work says so, and plain that a file may
-// have it. It is not to be changed.
+// Get gives the text under key, or has work make it: once for all who ask for it meanwhile, and to its end, though ctx may be over before. A text is kept
+// where work says so, and plain that a file may have it. It is not to be changed.
 func (c *Cache) Get(ctx context.Context, key string, plain bool, work func() (b []byte, keep bool, err error)) ([]byte, error) {
-	return c.flights.Do(ctx, key, func() ([]byte, error) {
+	return c.flights.Do(ctx, key, true, func() ([]byte, error) {
 		now := time.Now()
 		if b := c.read(key, now); b != nil {
 			return b, nil
@@ -132,6 +132,9 @@ func sweep(dir string, now time.Time) {
 	}
 }
 
+// Wait returns when no text is being made.
+func (c *Cache) Wait() { c.flights.under.Wait() }
+
 // Purge removes all that the directory of a cache has.
 func Purge(dir string) error { return os.RemoveAll(dir) }
 
@@ -139,6 +142,8 @@ func Purge(dir string) error { return os.RemoveAll(dir) }
 type Flights[K comparable, V any] struct {
 	mu  sync.Mutex
 	now map[K]*flight[V]
+
+	under sync.WaitGroup // those that go on
 }
 
 type flight[V any] struct {
@@ -147,8 +152,9 @@ type flight[V any] struct {
 	err  error
 }
 
-// Do gives the outcome of work for key. It is that of another caller who is at it, unless that one's time was over first.
-func (f *Flights[K, V]) Do(ctx context.Context, key K, work func() (V, error)) (v V, err error) {
+// Do gives the outcome of work for key. It is that of another caller who is at it, unless that one's time was over first. on has work go on when ctx is
+// over, for those who ask next.
+func (f *Flights[K, V]) Do(ctx context.Context, key K, on bool, work func() (V, error)) (v V, err error) {
 	for {
 		f.mu.Lock()
 		at, under := f.now[key]
@@ -160,7 +166,7 @@ func (f *Flights[K, V]) Do(ctx context.Context, key K, work func() (V, error)) (
 			f.now[key] = at
 		}
 		f.mu.Unlock()
-		if !under {
+		make := func() {
 			defer func() {
 				f.mu.Lock()
 				delete(f.now, key)
@@ -168,6 +174,13 @@ func (f *Flights[K, V]) Do(ctx context.Context, key K, work func() (V, error)) (
 				close(at.done)
 			}()
 			at.v, at.err = work()
+		}
+		switch {
+		case under:
+		case on:
+			f.under.Go(make)
+		default:
+			make()
 			return at.v, at.err
 		}
 		select {

@@ -122,7 +122,7 @@ func TestFlights(t *testing.T) {
 				ctx = first
 			}
 			wg.Go(func() {
-				v, err := f.Do(ctx, "k", func() (int, error) {
+				v, err := f.Do(ctx, "k", false, func() (int, error) {
 					times.Add(1)
 					select {
 					case <-first.Done():
@@ -147,12 +147,22 @@ func TestFlights(t *testing.T) {
 		}
 		go func() {
 			defer func() { recover() }()
-			f.Do(t.Context(), "panics", func() (int, error) { time.Sleep(time.Second); panic("no") })
+			f.Do(t.Context(), "panics", false, func() (int, error) { time.Sleep(time.Second); panic("no") })
 		}()
 		synctest.Wait()
-		if _, err := f.Do(t.Context(), "panics", func() (int, error) { return 0, nil }); err == nil {
+		if _, err := f.Do(t.Context(), "panics", false, func() (int, error) { return 0, nil }); err == nil {
 			t.Error("a panic is no error")
 		}
+		over, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		long := func() (int, error) { time.Sleep(time.Minute); return int(times.Add(1)), nil }
+		if _, err := f.Do(over, "long", true, long); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a long one: %v", err)
+		}
+		if v, err := f.Do(t.Context(), "long", true, long); v != 3 || err != nil {
+			t.Errorf("a long one, asked for again: %d %v", v, err)
+		}
+		f.under.Wait()
 		if len(f.now) != 0 {
 			t.Errorf("left: %v", f.now)
 		}
