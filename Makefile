@@ -109,6 +109,7 @@ soak:
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestThousandsWithinOpenFiles$$' -files 10000
 	go test ./internal/engine -count=1 -timeout 4h -run '^TestRunsAtRandom$$' -runs 1000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 10000
+	go test ./readers -count=1 -timeout 2h -run '^TestMutatedFiles$$' -readers.mutations 3400
 	go test ./readers -count=1 -timeout 2h -run '^TestFollowingTheAnswersShowsAll$$' -readers.everypage
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m

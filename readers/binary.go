@@ -14,6 +14,7 @@ import (
 
 	"github.com/gabriel-vasile/mimetype"
 
+	"moltisfs/readers/parquet"
 	"moltisfs/readers/sqlite"
 	"moltisfs/readers/unreadable"
 )
@@ -182,6 +183,14 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 		}
 		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, log, b.entry)
 		b.listedAll()
+	case bytes.HasPrefix(f.head, []byte("PAR1")):
+		if b.MediaType = "application/vnd.apache.parquet"; f.Size >= 0 {
+			var err error
+			if b.Summary, err = parquet.Describe(f.R, f.Size, b.entry); err != nil {
+				b.Summary = "Parquet file; " + err.Error()
+			}
+			b.listedAll()
+		}
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
 	case isTar(f.head):

@@ -353,13 +353,18 @@ func TestBinary(t *testing.T) {
 
 // Formats that are not read are binary files, whose note names the way out.
 func TestFormatsThatAreNotRead(t *testing.T) {
-	const images, documents = "WebP, BMP, TIFF, AVIF and HEIC are shown; convert it", "odt, ods, odp, epub and PDF are read; convert it"
+	const images, documents = "WebP, BMP, TIFF, ICO, AVIF and HEIC are shown; convert it", "odt, ods, odp, epub and PDF are read; convert it"
 	for media, c := range map[string]struct{ raw, note string }{
-		"image/x-icon":             {"\x00\x00\x01\x00\x01\x00\x20\x20\x00\x00", images},
-		"image/jxl":                {"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a", images},
-		"application/vnd.ms-excel": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 504) + "\x09\x08\x10\x00\x00\x06\x05\x00", documents},
-		"application/vnd.sqlite3":  {string(corpusFile(t, "binary/one.db")), "SQLite"},
-		"application/octet-stream": {"\x00\x01\x02\x03 noise \x00\x00\x00", "binary_policy"},
+		"application/x-7z-compressed": {"7z\xbc\xaf\x27\x1c\x00\x04", "7z x FILE"},
+		"application/vnd.rar":         {"Rar!\x1a\x07\x01\x00", "unrar x FILE"},
+		"application/x-archive":       {"!<arch>\nx.o/\x00", "ar t FILE"},
+		"application/x-executable":    {"\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\x3e\x00", "readelf"},
+		"application/wasm":            {"\x00asm\x01\x00\x00\x00", "wasm-objdump"},
+		"video/mp4":                   {"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom", "ffprobe"},
+		"image/jxl":                   {"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a", images},
+		"application/vnd.ms-excel":    {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 504) + "\x09\x08\x10\x00\x00\x06\x05\x00", documents},
+		"application/vnd.sqlite3":     {string(corpusFile(t, "binary/one.db")), "SQLite"},
+		"application/octet-stream":    {"\x00\x01\x02\x03 noise \x00\x00\x00", "binary_policy"},
 	} {
 		if b := readAs[*Binary](t, []byte(c.raw), Options{}); b.MediaType != media || !strings.Contains(b.Note, c.note) {
 			t.Errorf("%s: %q, %q", media, b.MediaType, b.Note)

@@ -3,7 +3,10 @@ package readers
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +57,41 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestMutatedFiles: of each format some files with mistakes are answered, or refused with a next move, soon and within memory.
+func TestMutatedFiles(t *testing.T) {
+	t.Parallel()
+	var files [][]byte
+	for _, dir := range []string{"image", "document", "binary"} {
+		names, _ := filepath.Glob(filepath.Join(corpusDir, dir, "*"))
+		for _, name := range names {
+			if raw := corpusFile(t, dir+"/"+filepath.Base(name)); !strings.HasSuffix(name, ".avif") && !strings.HasSuffix(name, ".heic") { // those have a process each
+				files = append(files, raw)
+			}
+		}
+	}
+	files = append(files, pagesTIFF(1, 2, 3), gzipOf([]byte(strings.Repeat("a line\n", 5000))))
+	rng := rand.New(rand.NewPCG(21, 12))
+	shown := 0
+	for i := range *mutations * 3 {
+		o := Options{Render: i%2 == 0, ImageMaxEdge: 300, MaxBytes: 20_000, AllowLarge: i%3 == 0}
+		if i%5 == 0 {
+			o.Pages = "2"
+		}
+		_, err := guarded(t, testReaders(t), mutate(rng, files[i%len(files)]), o, 15*time.Second)
+		if err == nil {
+			shown++
+		} else if strings.Contains(err.Error(), gaveUp) {
+			t.Errorf("a panic: %v", err)
+		}
+	}
+	if t.Logf("%d of %d shown", shown, *mutations*3); shown < *mutations {
+		t.Errorf("only %d of %d were shown", shown, *mutations*3)
+	}
+	if kb, err := strconv.Atoi(peakMemory(false)); err == nil && *mutations >= 1000 && kb > 512<<10 { // alone in its process
+		t.Errorf("a peak of %d KB", kb)
+	}
 }
 
 func FuzzPages(f *testing.F) {

@@ -29,8 +29,8 @@ type Image struct {
 	// Scale times a coordinate in this image is the coordinate in the original. 1 when it was not
 	// resized.
 	Scale  float64 `json:"scale"`
-	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again; or the pages of a TIFF
-	// Page is the number of the TIFF page that is shown. NextPages is a Pages argument for those that follow.
+	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again; or the pages of a TIFF, or the parts of a picture
+	// Page is the number of the TIFF page that is shown, or of the part. NextPages is a Pages argument for those that follow.
 	Page      int    `json:"page,omitempty"`
 	NextPages string `json:"next_pages,omitempty"`
 	Bytes     int    `json:"bytes"` // of the encoded image
@@ -66,7 +66,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		}
 		return nil, err
 	}
-	memory, err := p.Memory()
+	memory, err := p.Memory(o.AllowLarge)
 	if err != nil {
 		return nil, err
 	}
@@ -81,20 +81,36 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if p.CutShort {
 		m.Note = strings.TrimSpace(m.Note + " The file is cut off: it ends within a frame.")
 	}
-	shown, err := p.Show(ctx, &r.images, o.ImageMaxEdge, o.ImageMaxBytes)
+	want := image.Want{Edge: o.ImageMaxEdge, Most: o.ImageMaxBytes}
+	across, down := p.Parts(want.Edge)
+	if m.Page == 0 && o.Pages != "" && across*down > 1 {
+		if err := m.turnTo(across*down, o); err != nil {
+			return nil, err
+		}
+		want.Part = m.Page
+	}
+	shown, err := p.Show(ctx, &r.images, want)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case shown.Rows >= 0 && shown.Rows < p.Rows():
-		m.Note = strings.TrimSpace(m.Note + fmt.Sprintf(" The file is damaged or cut off: %d of its %d rows of pixels could be decoded, and the rest is grey here.", shown.Rows, p.Rows()))
-	case shown.Rows >= 0:
-		m.Note = strings.TrimSpace(m.Note + " The file is damaged or cut off: it is shown as far as it could be decoded.")
+	say := func(format string, args ...any) {
+		m.Note = strings.TrimSpace(m.Note + " " + fmt.Sprintf(format, args...))
+	}
+	if rows := p.Rows(); shown.Rows >= 0 && shown.Rows < rows {
+		say("The file is damaged or cut off: %d of its %d rows of pixels could be decoded, and the rest is grey here.", shown.Rows, rows)
+	} else if shown.Rows >= 0 {
+		say("The file is damaged or cut off: it is shown as far as it could be decoded.")
 	}
 	m.Width, m.Height, m.Format, m.MediaType = shown.Width, shown.Height, shown.Format, "image/"+shown.Format
 	m.OriginalWidth, m.OriginalHeight = shown.OriginalWidth, shown.OriginalHeight
-	if was, is := max(m.OriginalWidth, m.OriginalHeight), max(m.Width, m.Height); was != is {
+	if was, is := max(shown.Area.Dx(), shown.Area.Dy()), max(m.Width, m.Height); was != is {
 		m.WasResized, m.Scale = true, math.Round(float64(was)/float64(is)*1e4)/1e4
+	}
+	switch n := across * down; {
+	case want.Part > 0:
+		say("Part %d of %d (%d × %d), from pixel %d, %d of the original on; an answer shows one.", m.Page, n, across, down, shown.Area.Min.X, shown.Area.Min.Y)
+	case m.Page == 0 && n > 1 && m.Scale >= 2:
+		say(`It is much larger; pages: "1" shows the first of its %d parts (%d × %d) at full size.`, n, across, down)
 	}
 	m.Bytes, m.Base64 = len(shown.Data), base64.StdEncoding.EncodeToString(shown.Data)
 	m.TokenEstimate = imageTokens(m.Width, m.Height)
@@ -107,20 +123,27 @@ func (m *Image) turnToPage(b []byte, o *Options) ([]byte, error) {
 	if len(all) < 2 {
 		return b, nil
 	}
-	list, err := parsePages(o.Pages, len(all))
-	if err != nil {
+	if err := m.turnTo(len(all), o); err != nil {
 		return nil, err
 	}
-	b = image.TIFFPage(b, all[list[0]-1])
-	m.Frames, m.Page = len(all), list[0]
 	m.Note = fmt.Sprintf("Page %d of %d; an answer shows one.", m.Page, m.Frames)
+	return image.TIFFPage(b, all[m.Page-1]), nil
+}
+
+// turnTo notes which of total pages was asked for, and which follow.
+func (m *Image) turnTo(total int, o *Options) error {
+	list, err := parsePages(o.Pages, total)
+	if err != nil {
+		return err
+	}
+	m.Frames, m.Page = total, list[0]
 	if o.Pages == "" || len(list) == 1 {
-		list = span(list[0], min(list[0]+MaxPages, m.Frames))
+		list = span(list[0], min(list[0]+MaxPages, total))
 	}
 	m.NextPages = pageList(list[1:])
-	m.Unit, m.Total, m.Whole = "page", m.Frames, false
+	m.Unit, m.Total, m.Whole = "page", total, false
 	m.shows(m.Page)
-	return b, nil
+	return nil
 }
 
 // imageTokens estimates what an image costs a model: a token for 750 pixels, and not more than

@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +200,12 @@ func TestAVIF(t *testing.T) {
 			t.Errorf("%d, 0 is %v", x, got)
 		}
 	}
+	// Turned a quarter to the left, then top and bottom changed places.
+	turned := readAs[*Image](t, corpusFile(t, "image/turned.avif"), Options{})
+	if turned.OriginalWidth != 40 || turned.OriginalHeight != 60 {
+		t.Errorf("turned: %d x %d", turned.OriginalWidth, turned.OriginalHeight)
+	}
+	checkQuarters(t, decodeImage(t, turned.Base64), [4]color.RGBA{red, blue, green, yellow}, 6)
 	// libavif does not say that no frame could be decoded: a blank picture would pass for the file's.
 	bad := bytes.Clone(raw)
 	clear(bad[len(bad)-60:])
@@ -474,6 +481,90 @@ func TestImageScaling(t *testing.T) {
 	}
 	if m := readAs[*Image](t, asPNG(clear), Options{}); m.Format != "png" {
 		t.Errorf("transparency became %s", m.Format)
+	}
+}
+
+// TestParts: a picture that has to be shrunk is to be had in parts at full size, whichever way it is turned.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	must(t, png.Encode(&b, drawn(90, 900, 0)))
+	whole := readAs[*Image](t, b.Bytes(), Options{ImageMaxEdge: 100})
+	if whole.Scale != 9 || !strings.Contains(whole.Note, "the first of its 9 parts (1 × 9)") || !whole.Whole {
+		t.Errorf("%+v", whole)
+	}
+	for part, want := range map[string][4]color.RGBA{"1": {red, green, red, green}, "last": {blue, yellow, blue, yellow}} {
+		m := readAs[*Image](t, b.Bytes(), Options{ImageMaxEdge: 100, Pages: part})
+		if m.Width != 90 || m.Height != 100 || m.Scale != 1 || m.Frames != 9 || m.OriginalHeight != 900 || m.Whole || m.Page == 1 && m.NextPages != "2-9" {
+			t.Errorf("%s: %+v", part, m)
+		}
+		checkQuarters(t, decodeImage(t, m.Base64), want, 4)
+	}
+	var bad *BadPages
+	if _, err := readBytes(t, b.Bytes(), Options{ImageMaxEdge: 100, Pages: "10"}); !errors.As(err, &bad) {
+		t.Errorf("page 10 of 9: %v", err)
+	}
+	// The parts of a turned picture, put together, are the picture.
+	for turn := range 8 {
+		raw := jpegWith(corpusFile(t, "image/baseline.jpg"), exif(turn+1, binary.BigEndian))
+		whole := decodeImage(t, readAs[*Image](t, raw, Options{}).Base64)
+		for part := range 4 {
+			m := readAs[*Image](t, raw, Options{ImageMaxEdge: 30, Pages: strconv.Itoa(part + 1)})
+			if m.Frames != 4 || m.Width*m.Height != 600 {
+				t.Errorf("%+v", m)
+			}
+			got, want := decodeImage(t, m.Base64), quarters(whole)[part]
+			if c := color.RGBAModel.Convert(got.At(got.Bounds().Dx()/2, got.Bounds().Dy()/2)).(color.RGBA); !near(c, want, 20) {
+				t.Errorf("turn %d, part %d: %v, want %v", turn+1, part+1, c, want)
+			}
+		}
+	}
+}
+
+// A large picture without loss goes as a JPEG that looks the same, if there is one.
+func TestAlike(t *testing.T) {
+	t.Parallel()
+	m := image.NewRGBA(image.Rect(0, 0, 900, 900))
+	for y := range 900 {
+		for x := range 900 {
+			m.SetRGBA(x, y, color.RGBA{uint8(x / 4), uint8(y / 4), uint8((x + y) / 8), 255})
+		}
+	}
+	var soft bytes.Buffer
+	must(t, (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&soft, m))
+	if c := readAs[*Image](t, soft.Bytes(), Options{}); c.Format != "jpeg" || c.Bytes > soft.Len()/4 || c.WasResized {
+		t.Errorf("%s of %d bytes", c.Format, c.Bytes)
+	}
+	for i := range 400 { // a fine line of colour, which JPEG blurs
+		m.SetRGBA(300+i, 300+i%2, color.RGBA{255, 0, 0, 255})
+	}
+	var sharp bytes.Buffer
+	must(t, (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&sharp, m))
+	if c := readAs[*Image](t, sharp.Bytes(), Options{}); c.Format != "png" || c.Bytes != sharp.Len() {
+		t.Errorf("sharp: %s of %d bytes", c.Format, c.Bytes)
+	}
+}
+
+// Scans in black and white are large in pixels only.
+func TestManyPixels(t *testing.T) {
+	t.Parallel()
+	header := func(w, h uint32, depth, colours byte) []byte {
+		b := append([]byte("\x89PNG\r\n\x1a\n"), 0, 0, 0, 13)
+		ihdr := append([]byte("IHDR"), 0, 0, 0, 0, 0, 0, 0, 0, depth, colours, 0, 0, 0)
+		binary.BigEndian.PutUint32(ihdr[4:], w)
+		binary.BigEndian.PutUint32(ihdr[8:], h)
+		return binary.BigEndian.AppendUint32(append(b, ihdr...), crc32.ChecksumIEEE(ihdr))
+	}
+	for _, c := range []struct {
+		w, h           uint32
+		depth, colours byte
+		large, refused bool
+	}{{14000, 14000, 1, 0, false, false}, {15000, 15000, 1, 0, false, true}, {8000, 8000, 8, 2, false, true}, {8000, 8000, 8, 2, true, false}, {10000, 10000, 8, 2, true, true}} {
+		_, err := readBytes(t, header(c.w, c.h, c.depth, c.colours), Options{AllowLarge: c.large})
+		var limit *Limit
+		if errors.As(err, &limit) != c.refused || c.refused && strings.Contains(limit.Hint(), "allow_large") == c.large {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 

@@ -279,7 +279,7 @@ func TestPDFOrderOfTurnedPages(t *testing.T) {
 	}
 }
 
-var mutations = flag.Int("readers.mutations", 60, "how many mutated files the PDF engine must survive")
+var mutations = flag.Int("readers.mutations", 60, "how many mutated PDFs must be survived, and three times as many other files")
 
 func decodeImage(t *testing.T, encoded string) image.Image {
 	t.Helper()

@@ -33,12 +33,27 @@ func remark(f *file, c Content, o *Options) {
 
 // waysOut say how a model comes by the content of a binary file whose media type begins with media.
 var waysOut = []struct{ media, say string }{
-	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF and HEIC are shown; convert it to one of them first."},
-	{"application/x-ole-storage", toDocument}, {"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
+	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, AVIF and HEIC are shown; convert it to one of them first."},
+	{"application/msword", toDocument + " LibreOffice does: soffice --headless --convert-to docx FILE"},
+	{"application/vnd.ms-excel", toDocument + " LibreOffice does: soffice --headless --convert-to xlsx FILE"},
+	{"application/vnd.ms-powerpoint", toDocument + " LibreOffice does: soffice --headless --convert-to pptx FILE"},
+	{"application/vnd.ms-outlook", "An Outlook message: msgconvert FILE makes an .eml of it, which is read."},
+	{"application/x-7z-compressed", "7z l FILE lists it, and 7z x FILE unpacks it."},
+	{"application/vnd.rar", "unrar l FILE lists it, and unrar x FILE unpacks it."},
+	{"application/x-archive", "ar t FILE lists it, and ar x FILE unpacks it."}, {"application/vnd.debian", "dpkg-deb -c FILE lists it, and dpkg-deb -x FILE DIRECTORY unpacks it."},
+	{"application/x-elf", toProgram}, {"application/x-executable", toProgram}, {"application/x-object", toProgram}, {"application/x-sharedlib", toProgram}, {"application/x-coredump", toProgram},
+	{"application/wasm", "wasm-objdump -x FILE shows its sections."},
+	{"video/", toMedia}, {"audio/", toMedia},
+	{"application/x-ole-storage", toDocument}, {"application/vnd.ms-", toDocument},
+	{"application/vnd.apache.parquet", "Query it with a program for Parquet files, such as duckdb or Python's pyarrow."},
 	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
 }
 
-const toDocument = "Of documents docx, xlsx, pptx, odt, ods, odp, epub and PDF are read; convert it to one of them first."
+const (
+	toDocument = "Of documents docx, xlsx, pptx, odt, ods, odp, epub and PDF are read; convert it to one of them first."
+	toProgram  = "readelf -a FILE shows its headers and symbols, and strings FILE its texts."
+	toMedia    = "ffprobe FILE shows its streams."
+)
 
 // wayOut is the next move for a binary file that begins with head, as its note says it.
 func (b *Binary) wayOut(head []byte) string {

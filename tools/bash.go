@@ -329,16 +329,16 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 	if !ended {
 		return b, nil
 	}
-	if b.Status, b.Left = "completed", sh.Left; e.killed {
+	if b.Status, b.Left = "completed", sh.Left; e.killed || sh.Status.Limit != "" {
 		b.Status = "killed"
 	}
 	if sh.Ran() {
-		b.ExitCode, b.Hints = &sh.Status.Code, s.shellHints(b.Stderr+b.Stdout)
+		b.ExitCode, b.Hints = &sh.Status.Code, shellHints(b.Stderr+b.Stdout, sh.Run.Options.Network)
 	}
 	if sh.Status.Err != "" {
 		b.warn(sh.Status.Err)
 	}
-	if sh.Torn {
+	if sh.Run.Torn() {
 		b.warn("the machine was started anew since this run: files in it may be empty or cut, so look at them")
 	}
 	err, keep := cmp.Or(failed, sh.Limited()), e.resumed
@@ -401,10 +401,10 @@ var signs = []struct {
 		"programs have no network; the operator can change that by network = true in [tools.run]"},
 }
 
-// shellHints are for a program that wrote out.
-func (s *Suite) shellHints(out string) (hints []string) {
+// shellHints are for a program that wrote out, with the network or without.
+func shellHints(out string, network bool) (hints []string) {
 	for i, one := range signs {
-		if one.sign().MatchString(out) && (i < len(signs)-1 || !s.engine.ShellNetwork()) {
+		if one.sign().MatchString(out) && (i < len(signs)-1 || !network) {
 			hints = append(hints, one.hint)
 		}
 	}

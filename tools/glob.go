@@ -412,10 +412,10 @@ func relative(root, path string) string {
 	return rest
 }
 
-// tries bounds the look for another reading of a search, which itself took so long: a twentieth of that, or a quarter of
+// tries bounds the look for another reading of a search, which itself took so long: a fortieth of that, or a quarter of
 // patience, so that a long search that finds nothing costs little more than one that does.
 func tries(ctx context.Context, took time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, max(patience/4, took/20))
+	return context.WithTimeout(ctx, max(patience/4, took/40))
 }
 
 // commonDir is the deepest directory that all the paths lie in.

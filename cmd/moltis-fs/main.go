@@ -45,6 +45,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/js"
 	"moltisfs/internal/landlock"
+	runs "moltisfs/internal/run"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -650,7 +651,7 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 		case c.name == "run" && o.value == "ID":
 			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
 				if dir, err := in.hostData(); err == nil {
-					kept, _ := keptRuns(dir) // none are named
+					kept, _ := runs.List(dir) // none are named
 					for _, r := range kept {
 						ids = append(ids, r.ID+"\t"+r.Command)
 					}

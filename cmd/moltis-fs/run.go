@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +133,7 @@ func (in *invocation) tellRun(p tools.Payload) error {
 	if no {
 		r = in.forOperator(r).(*tools.Refusal)
 		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
-		if b, ok := r.Fields.(*tools.Bash); ok {
+		if b, ok := r.Fields.(*tools.Bash); ok && b.Told() != "" {
 			return &withLines{e, b.Told()}
 		}
 		return e
@@ -198,7 +197,7 @@ func commitRun(context.Context, *invocation) error {
 	left := os.Getenv(engine.CommitVariable)
 	if left == "" {
 		return &exitError{status: exitRefused, what: "this is not in a shell that " + program + " run has started on a terminal",
-			hint: "use it in " + program + " run -- bash"}
+			hint: "use it in " + program + " run -- bash, without arguments"}
 	}
 	processes, err := filepath.Glob("/proc/[1-9]*")
 	if err == nil && len(processes) > 3 { // process 1, the shell, and this
@@ -235,15 +234,4 @@ func whyNoRun(root, data string) (string, error) {
 		return strings.TrimSuffix(e.Error()+"; "+e.Do, "; "), os.RemoveAll(data)
 	}
 	return "", errors.Join(err, os.RemoveAll(data))
-}
-
-// keptRuns lists the runs that were kept.
-func keptRuns(dir string) (out []keptRun, err error) {
-	all, err := runs.List(dir)
-	for _, r := range all {
-		if !r.Live {
-			out = append(out, keptRun{r.ID, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began, r.Torn})
-		}
-	}
-	return out, err
 }

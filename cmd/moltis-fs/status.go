@@ -14,6 +14,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/approval/queue"
+	runs "moltisfs/internal/run"
 )
 
 func statusCommand() *command {
@@ -43,7 +44,7 @@ type status struct {
 	AuditMax  int64             `json:"audit_max_bytes"`
 	Shell     bool              `json:"bash"`              // agents have the tool Bash
 	RunWhy    string            `json:"run_why,omitempty"` // why programs can't be run, and what to change
-	Runs      []keptRun         `json:"runs,omitempty"`    // whose changes were neither made nor dropped
+	Runs      []runs.Info       `json:"runs,omitempty"`    // whose changes were neither made nor dropped
 	Version   string            `json:"version"`
 	Policy    string            `json:"policy"` // SHA-256 of the configuration, as the audit log has it
 	Allow     []string          `json:"allow_paths"`
@@ -63,15 +64,6 @@ func (s *settings) policy() string {
 type served struct {
 	Loaded      time.Time `json:"loaded"`                 // the configuration that holds was read
 	ReloadError string    `json:"reload_error,omitempty"` // why a later one is not taken
-}
-
-// A keptRun is a run that waits for somebody to make its changes, or to drop it.
-type keptRun struct {
-	ID      string    `json:"id"`
-	Root    string    `json:"root"`
-	Command string    `json:"command"`
-	Began   time.Time `json:"began"`
-	Torn    bool      `json:"torn,omitempty"` // the machine was started anew since
 }
 
 func showStatus(ctx context.Context, in *invocation) error {
@@ -108,7 +100,7 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 	if st.RunWhy, err = whyNoRun(own.WorkspaceRoot, s.dir); err != nil {
 		return nil, err
 	}
-	if st.Runs, err = keptRuns(s.dir); err != nil {
+	if st.Runs, err = runs.List(s.dir); err != nil {
 		return nil, err
 	}
 	if q, err := in.queue(); err == nil {
@@ -171,6 +163,8 @@ func (st *status) text(file string) string {
 		torn := ""
 		if r.Torn {
 			torn = " (the machine was started anew since: some files may be empty or cut)"
+		} else if r.Root == "" {
+			torn = " (its record is damaged: it can be dropped only)"
 		}
 		row("kept", "%s, %s: %s run --resume %s, or --drop %s%s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID, torn)
 	}

@@ -295,17 +295,17 @@ var tweaks = []struct {
 	{"as chosen", nil},
 	{"portable", func(m *Matcher, _ level) { m.prefilter = portable(m.prefilter) }},
 	{"no prefilter", func(m *Matcher, _ level) {
-		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.words = nil, false, false, false, nil
 	}},
 	{"window", func(m *Matcher, v level) {
-		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.words = nil, false, false, false, nil
 		if f := newWindowPrefilter(m.prog, v); f != nil {
 			m.prefilter, m.prefix = f, matchPrefix{maxBytes: -1, newlines: true}
 		}
 	}},
 	{"tiny cache", func(m *Matcher, _ level) { m.dfaMemory = 1 << 10 }},
 	{"literals confirmed", func(m *Matcher, _ level) {
-		m.exact, m.singleLiteral, m.inPlace, m.literalSet = false, false, false, nil
+		m.exact, m.singleLiteral, m.inPlace, m.words = false, false, false, nil
 	}},
 	{"line by line", func(m *Matcher, _ level) { m.inPlace = false }},
 	{"in place", func(m *Matcher, _ level) {

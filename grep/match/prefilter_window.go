@@ -30,8 +30,6 @@ const (
 // byteSet is a set of bytes.
 type byteSet [256]bool
 
-func (s *byteSet) chance() float64 { return frequency.Chance(func(b byte) bool { return s[b] }) }
-
 // newWindowPrefilter tries each item of the concatenation and gives the rarest window, or nil when
 // there is none.
 func newWindowPrefilter(p *program, v level) *windowPrefilter {

@@ -40,7 +40,7 @@ type lookahead struct {
 	nextHit    int // the first hit behind that line, or the length of the buffer
 	nextLineAt int
 	bufEnd     *byte
-	words      teddyCursor // of Matcher.literalSet
+	words      teddyCursor // of Matcher.words
 	first      int         // the first literal of the set in the last line, -1 when unknown
 }
 
@@ -187,10 +187,19 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 // call must be NextLine for the line behind it, with buf unchanged, unless that line was the last
 // of buf.
 func (s *Scanner) Count(buf []byte, start, end int) int {
-	if s.m.literalSet != nil && !s.m.o.Multiline {
-		n, k := s.m.literalSet.count(buf, start, end, s.first, &s.words, &s.meter)
-		s.lookAhead(buf, end, k)
-		return n
+	if s.m.words != nil && !s.m.o.Multiline {
+		n, k := 0, s.first
+		for {
+			if k < 0 {
+				k = s.m.words.nextWith(buf, start, &s.words, &s.meter)
+			}
+			if k < 0 || k >= end {
+				s.lookAhead(buf, end, k)
+				return n
+			}
+			n++
+			start, k = k+s.words.size, -1
+		}
 	}
 	if !s.m.singleLiteral || s.m.o.Multiline || s.hit < start || s.hit >= end {
 		var spans [8][2]int
@@ -219,8 +228,16 @@ func (s *Scanner) lookAhead(buf []byte, end, k int) {
 // lineAround gives the line that holds k. The caller knows that the line begins at or after from.
 // end is the place of its "\n", or the end of buf.
 func lineAround(buf []byte, from, k int) (start, end int) {
-	start = from + bytes.LastIndexByte(buf[from:k], '\n') + 1
-	end = len(buf)
+	if start, end = from, len(buf); k-from > 512 {
+		start += bytes.LastIndexByte(buf[from:k], '\n') + 1
+	}
+	for { // forwards is faster, where it is not far
+		nl := bytes.IndexByte(buf[start:k], '\n')
+		if nl < 0 {
+			break
+		}
+		start += nl + 1
+	}
 	if nl := bytes.IndexByte(buf[k:], '\n'); nl >= 0 {
 		end = k + nl
 	}

@@ -12,7 +12,7 @@ type strategy struct {
 	prefilter     prefilter   // nil: nothing worth looking for
 	exact         bool        // a candidate is a match
 	singleLiteral bool        // the pattern is one literal
-	literalSet    *literalSet // line mode: the pattern is a choice of literals; else nil
+	words         *teddy      // line mode: the pattern is a choice of these literals; else nil
 	prefix        matchPrefix // the most that a match has before its candidate
 	inPlace       bool        // candidates come in order, at most maxInPlace bytes into the match
 	lineByLine    bool        // multiline, but no match can hold "\n": line mode finds the same
@@ -69,12 +69,12 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 	m.required = needs
 
 	best := costDFA
-	sets := m.searchable(needs, items, lines, finite && whole.Exact)
+	sets := searchable(needs, items, lines)
 	cost := func(l literal.Set) float64 {
 		return scanCost(l) + l.Frequency()*confirmCost(items[:l.Item], lines)
 	}
 	if set, ok := literal.Cheapest(sets, cost); ok {
-		best = m.preferLiterals(set, cost(set), items, lines, finite && whole.Exact && !set.Shared, v)
+		best = m.preferLiterals(set, cost(set), items, lines, finite && whole.Exact, v)
 	}
 	if !m.exact && v.masks() && costMasks*preferLiteral < best {
 		m.preferWindow(items, lines, best, v)
@@ -95,25 +95,14 @@ func near(items []*syntax.Node, item int, lines bool) bool {
 	return lines || l.maxBytes >= 0 || !l.newlines
 }
 
-// searchable gives the sets of literals that a prefilter could look for. onlyWords says that the
-// pattern is nothing but a choice of literals.
-func (m *Matcher) searchable(needs []literal.Set, items []*syntax.Node, lines, onlyWords bool) []literal.Set {
+// searchable gives the sets of literals that a prefilter could look for.
+func searchable(needs []literal.Set, items []*syntax.Node, lines bool) []literal.Set {
 	tooMany := func(l literal.Set) bool { return len(l.Members) > literal.Most }
 	sets := slices.DeleteFunc(slices.Clone(needs), func(l literal.Set) bool {
 		return tooMany(l) || !near(items, l.Item, lines)
 	})
 	if len(sets) == 0 {
 		sets = slices.DeleteFunc(slices.Clone(needs), tooMany)
-	}
-	if !lines {
-		return sets
-	}
-	for _, l := range sets {
-		// The literals themselves need no confirmation. Their common part does, so it must be long
-		// to be better.
-		if shared, ok := l.Common(); ok && (!onlyWords || len(shared.Members[0].Bytes) >= 6) {
-			sets = append(sets, shared)
-		}
 	}
 	return sets
 }
@@ -129,11 +118,8 @@ func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.
 	m.exact = words
 	m.singleLiteral = m.exact && len(set.Members) == 1
 	m.prefix = measurePrefix(items[:set.Item])
-	if m.prefix.maxBytes >= 0 {
-		m.prefix.maxBytes += set.Shift
-	}
 	if m.exact && !m.singleLiteral && lines {
-		m.literalSet = &literalSet{set.Members, newTeddy(set.Members, v, true)}
+		m.words = newTeddy(set.Members, v, true)
 	}
 	return cost
 }

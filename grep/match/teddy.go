@@ -49,6 +49,7 @@ type teddy struct {
 type placed struct {
 	literal.Literal
 	window int
+	order  int // in the set
 }
 
 // newTeddy wants literals of at least two bytes. With aligned the three bytes stand at the same
@@ -68,7 +69,7 @@ func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
 		}
 	}
 	var all []placed
-	for _, l := range set {
+	for i, l := range set {
 		best := 2.0
 		if !aligned {
 			at = 0
@@ -78,7 +79,7 @@ func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
 				best, at = c, w
 			}
 		}
-		all = append(all, placed{l, at})
+		all = append(all, placed{l, at, i})
 	}
 	// Literals with similar windows share a bucket. A bucket of unlike ones would accept mixtures
 	// that none of them has.
@@ -105,20 +106,21 @@ func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
 	return f
 }
 
-// verify gives where a literal of one of the buckets begins whose window is at w, or -1. When there
-// are several it gives the leftmost.
-func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) int {
-	best := -1
+// verify gives where a literal of one of the buckets begins whose window is at w, or -1, and its length. When there are several
+// it gives the leftmost, and of those the one that the pattern prefers.
+func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) (best, size int) {
+	best, order := -1, 0
 	for ; buckets != 0; buckets &= buckets - 1 {
-		m.spend(len(f.buckets[bits.TrailingZeros8(buckets)]))
-		for i := range f.buckets[bits.TrailingZeros8(buckets)] {
-			l := &f.buckets[bits.TrailingZeros8(buckets)][i]
-			if at := w - l.window; at >= from && l.At(text[at:]) && (best < 0 || at < best) {
-				best = at
+		in := f.buckets[bits.TrailingZeros8(buckets)]
+		m.spend(len(in))
+		for i := range in {
+			l := &in[i]
+			if at := w - l.window; at >= from && l.At(text[at:]) && (best < 0 || at < best || at == best && l.order < order) {
+				best, size, order = at, len(l.Bytes), l.order
 			}
 		}
 	}
-	return best
+	return best, size
 }
 
 // teddyCursor keeps the hits that maskScan found ahead, for a prefilter that is asked for one place
@@ -129,6 +131,7 @@ type teddyCursor struct {
 	base  int // the places in list count from here
 	at    int // how far the text is scanned
 	batch int // blocks to ask for next: few at first, since often the first hit is all
+	size  int // of the literal that was found last
 }
 
 func (f *teddy) next(text []byte, from int, m *meter) int {
@@ -150,7 +153,8 @@ func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 			for ; b.hits != 0; b.hits &= b.hits - 1 {
 				w := b.at + bits.TrailingZeros64(b.hits)
 				buckets := f.m.has(text[w], text[w+1], text[w+2])
-				if r := f.verify(text, from, w, buckets, m); r >= 0 || m.stopped {
+				var r int
+				if r, c.size = f.verify(text, from, w, buckets, m); r >= 0 || m.stopped {
 					return r
 				}
 			}
@@ -172,7 +176,8 @@ func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 			third = text[at+2]
 		}
 		if buckets := f.m.has(text[at], text[at+1], third); buckets != 0 {
-			if r := f.verify(text, from, at, buckets, m); r >= 0 || m.stopped {
+			var r int
+			if r, c.size = f.verify(text, from, at, buckets, m); r >= 0 || m.stopped {
 				return r
 			}
 		}

@@ -39,7 +39,8 @@ func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made b
 	if err := c.showGone(p); err != nil {
 		return "", over, err
 	}
-	q := question(c, p)
+	of, _ := who.(asking)
+	q := question(c, p, !approval.Blind(of.of))
 	if c.place.Calls != nil && c.place.Where != "" {
 		q.Summary = summary("in the sandbox "+c.place.Where, q.Summary)
 	}
@@ -116,8 +117,9 @@ func (s *Step) shown() *Target {
 	return s.file
 }
 
-// question puts all that a plan is into words, and its digest.
-func question(c *Call, p *Plan) approval.Question {
+// question puts all that a plan is into words, and its digest; with seen also its diff and how many lines that has, which take as much memory as
+// all files.
+func question(c *Call, p *Plan, seen bool) approval.Question {
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Client: c.Program, Tool: c.Tool,
 		Paths: p.Paths()}
 	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)), counted("writes in place", p.of(Overwrite)))
@@ -130,8 +132,10 @@ func question(c *Call, p *Plan) approval.Question {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.shown(); t != nil {
-			added, removed := diff.Counts(Hunks(t))
-			q.Added, q.Removed = q.Added+added, q.Removed+removed
+			if seen {
+				added, removed := diff.Counts(Hunks(t))
+				q.Added, q.Removed = q.Added+added, q.Removed+removed
+			}
 			if t.makes() {
 				q.New = append(q.New, t.True)
 			}
@@ -153,7 +157,9 @@ func question(c *Call, p *Plan) approval.Question {
 	for _, path := range p.doubts {
 		q.Warnings = append(q.Warnings, path+" may be another one than the program saw")
 	}
-	q.Diff, q.Digest = p.diff(), p.Digest(c)
+	if q.Digest = p.Digest(c); seen {
+		q.Diff = p.diff()
+	}
 	q.Warnings = append(q.Warnings, approval.Odd(q.Diff)...)
 	return q
 }

@@ -550,9 +550,13 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		return err
 	}
 	if t := st.file; st.Action == Overwrite {
+		is, err := t.After.content()
+		if err != nil {
+			return err
+		}
 		var begun bool
-		if m.pub, begun, err = m.place.Overwrite(m.was, nonNil(t.After.Content)); begun {
-			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(t.After.Content)
+		if m.pub, begun, err = m.place.Overwrite(m.was, nonNil(is)); begun {
+			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(is)
 		}
 		return err
 	}
@@ -846,6 +850,11 @@ func (s *apply) stageObject(ctx context.Context, i int, at *guardfs.Entry, base 
 	st, m := &s.p.Steps[i], &s.moves[i]
 	what := st.object()
 	what.Open = s.p.single()
+	if st.file != nil && st.file.After.stored != nil {
+		if what.Content, err = st.file.After.stored(); err != nil {
+			return err
+		}
+	}
 	if st.file != nil && st.file.After.From != nil {
 		if what.Source, err = s.c.source(st.file.After.From); err != nil {
 			return err
@@ -1343,7 +1352,7 @@ func change(t *Target) checkpoint.Change {
 		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID,
 			Xattrs: meta.Xattrs, Size: t.After.size(), Hash: t.After.Hash}
 		ch.AfterContent = t.After.Content
-		if ch.AfterContent == nil && t.After.From == nil {
+		if ch.AfterContent == nil && t.After.From == nil && t.After.stored == nil {
 			ch.AfterContent = []byte{}
 		}
 		if t.Unsaved() {
@@ -1485,8 +1494,9 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
-			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
-			if t.After.From != nil {
+			is, cerr := t.After.content()
+			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(is), Whole: whole}
+			if t.After.From != nil || cerr != nil {
 				sight.Unit, sight.Lines = "byte", -1
 				err = c.remember(o, sight)
 				break
@@ -1500,7 +1510,7 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 				sight.Ranges = seen.Ranges
 			}
 			if !c.cfg.CheckpointBeforeMutation { // else the store has it
-				c.Keep(o.True, t.After.Hash, t.After.Content)
+				c.Keep(o.True, t.After.Hash, is)
 			}
 			err = c.remember(o, sight)
 		}

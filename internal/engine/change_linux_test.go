@@ -217,6 +217,47 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 	}
 }
 
+// A restore of many files has what it brings back from the store: the question shows it, all of it comes, and an undo takes it away again. Where the
+// store loses one of them while somebody thinks, nothing changes.
+func TestRestoreOfMany(t *testing.T) {
+	x, a := asking(t)
+	var names []string
+	for i := range 120 {
+		names = append(names, fmt.Sprintf("f%d", i))
+		x.write(names[i], fmt.Sprintf("old %d\n", i))
+	}
+	restore := func(r checkpoint.Restore) error {
+		c := x.turn("s", "")
+		c.Approver, a.asked = a, nil
+		return errOf(c.Restore(ctx, r, engine.RestoreOptions{}))
+	}
+	who := x.turn("s", "t1")
+	who.Approver = a
+	must(t, errOf(who.ChangeFiles(ctx, x.becomes("new\n", names...))))
+	must(t, restore(rewindTo("t1")))
+	if q := a.asked[0]; q.Added != 120 || q.Removed != 120 || !strings.Contains(q.Diff, "-new\n+old 119\n") {
+		t.Errorf("the question has +%d -%d:\n%.300s", q.Added, q.Removed, q.Diff)
+	}
+	x.has("f0", "old 0\n")
+	x.has("f119", "old 119\n")
+	c := x.turn("s", "")
+	c.Approver = a
+	must(t, errOf(c.Undo(ctx, engine.RestoreOptions{})))
+	x.haveAll("new\n", names...)
+	a.while = func() {
+		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+		must(t, err)
+		_, err = db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old 77\n"))})
+		must(t, errors.Join(err, db.Close()))
+	}
+	err := restore(rewindTo("t1"))
+	if r := engine.Reason(err); r == nil || r.Cause != engine.NotStored {
+		t.Errorf("with a content that is gone: %v", err)
+	}
+	x.haveAll("new\n", names...)
+	x.unlittered()
+}
+
 // So many directories as a refusal names do go.
 func TestRestoreInParts(t *testing.T) {
 	const dirs, each = 300, 1

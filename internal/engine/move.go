@@ -472,6 +472,8 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 type DeleteOptions struct {
 	Recursive bool // a directory with all it holds; otherwise it must be empty
 	DryRun    bool
+
+	byRun bool // no link may lead to the path, and the session need not have read what is there
 }
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
@@ -504,6 +506,8 @@ func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apar
 	object := place.Object()
 	name, kind := object.True, object.Info.Kind
 	switch {
+	case o.byRun && name != path:
+		return nil, &guardfs.SymlinkError{Path: path, Target: name}
 	case kind == guardfs.KindAbsent:
 		return nil, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
 	case kind == guardfs.KindOther:
@@ -521,8 +525,10 @@ func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apar
 			return nil, &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
 		}
 	}
-	if err := d.known(place, Rules{Read: ReadSome}); err != nil {
-		return nil, err
+	if !o.byRun {
+		if err := d.known(place, Rules{Read: ReadSome}); err != nil {
+			return nil, err
+		}
 	}
 	if apart && kind == guardfs.KindDir {
 		return d.deleteApart(ctx, name, o)

@@ -898,9 +898,11 @@ type After struct {
 	Hash    string       // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
-	add    int    // the last bytes of Content: they go to the end of what is there, in place
-	cut    []byte // with From: what of the file itself goes
-	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
+	add    int                    // the last bytes of Content: they go to the end of what is there, in place
+	cut    []byte                 // with From: what of the file itself goes
+	From   *From                  // has the content of a file that is not held in memory; Hash is known when it is staged
+	stored func() ([]byte, error) // gives Content, of length bytes, where the store has it and it is not held in memory
+	length int64
 	Target string // of a symlink
 	// how Before became Content, where an edit knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
@@ -1145,7 +1147,11 @@ func Hunks(t *Target) []diff.Hunk {
 	if t.After.Hunks != nil || t.After.From != nil {
 		return t.After.Hunks
 	}
-	hunks := diff.Patch(text(t.Before.Content), text(t.After.Content))
+	now, err := t.After.content()
+	if err != nil { // nor is it staged then
+		t.After.stored = func() ([]byte, error) { return nil, err }
+	}
+	hunks := diff.Patch(text(t.Before.Content), text(now))
 	if !t.many {
 		t.After.Hunks = hunks
 	}
@@ -1203,7 +1209,18 @@ func (a *After) size() int64 {
 	if a.From != nil {
 		return a.From.size
 	}
+	if a.stored != nil {
+		return a.length
+	}
 	return int64(len(a.Content))
+}
+
+// content gives Content, wherever it is but in From.
+func (a *After) content() ([]byte, error) {
+	if a.stored != nil {
+		return a.stored()
+	}
+	return a.Content, nil
 }
 
 // look reads what is there, or what of it changed since. The text that a client holds comes in the place of a file; disk

@@ -561,15 +561,13 @@ var (
 	NotListed  = newWhy("not_listed")  // error
 	NotRemoved = newWhy("not_removed") // error
 
-	SetID         = newWhy("set_id")       // what a run left, from here on
-	SpecialFile   = newWhy("special_file") // a FIFO, a socket or a device
-	NoSuchName    = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
-	UnknownMark   = newWhy("unknown_mark")
-	OnOtherVolume = newWhy("on_other_volume")
-	LayeredDir    = newWhy("layered_directory")
-	ClosedClass   = newWhy("closed_class")   // string: the protected class
-	ShutDir       = newWhy("shut_directory") // string: the mode that the program gave it
-	NotDone       = newWhy("not_done")       // error
+	SetID       = newWhy("set_id")       // what a run left, from here on
+	SpecialFile = newWhy("special_file") // a FIFO, a socket or a device
+	NoSuchName  = newWhy("no_such_name") // no path of ours: not UTF-8, or too long
+	LayeredDir  = newWhy("layered_directory")
+	ClosedClass = newWhy("closed_class")   // string: the protected class
+	ShutDir     = newWhy("shut_directory") // string: the mode that the program gave it
+	NotDone     = newWhy("not_done")       // error
 
 	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
 	TooLargeNow  = newWhy("too_large_now")

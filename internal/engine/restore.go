@@ -1292,8 +1292,21 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	}
 	if b.Merged {
 		r.out.Merged[t.True] = true
+	} else if a := &t.After; len(r.d.files) > keptPatches && a.Kind == guardfs.KindFile && !t.Unsaved() {
+		a.length, a.Content, a.stored = a.size(), nil, r.content(ctx, t.True, a.Hash)
 	}
 	return none, err
+}
+
+// content gives a function that has a content from the store, which had it when the plan was made.
+func (r *restore) content(ctx context.Context, name, hash string) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		b, err := r.db.Content(ctx, hash)
+		if errors.Is(err, checkpoint.ErrNoContent) {
+			err = Refuse(NotStored, name, rewind.JustRemoved)
+		}
+		return b, err
+	}
 }
 
 // leftByAppends says whether content is what the session's operations left at the path of item, where the last of them appended to the file or cut

@@ -238,8 +238,7 @@ type blockedError struct{ why Why }
 func (e *blockedError) Error() string { return e.why.Name }
 
 // reasons are the Whys of a derivation.
-var reasons = map[run.Why]Why{run.WhySetID: SetID, run.WhySpecial: SpecialFile, run.WhyName: NoSuchName, run.WhyLong: NoSuchName, run.WhyUnknown: UnknownMark,
-	run.WhyMount: OnOtherVolume}
+var reasons = map[run.Why]Why{run.WhySetID: SetID, run.WhySpecial: SpecialFile, run.WhyName: NoSuchName}
 
 // change plans one change, with those in it of a new directory. whole: they come with it.
 func (r *running) change(ctx context.Context, c *run.Change, in []run.Change) (whole bool, err error) {
@@ -287,34 +286,20 @@ func (r *running) away(ctx context.Context, c *run.Change, name string) error {
 		return &blockedError{SpecialFile}
 	case r.layered && c.Before.IsDir() && c.After.Exists:
 		return &blockedError{LayeredDir}
-	case r.layered && c.Before.IsDir():
-		p, err := r.d.deleteApart(ctx, name, DeleteOptions{Recursive: true})
-		if err == nil {
-			r.p.Steps = append(r.p.Steps, p.Steps...)
-			r.note(c, RunChange{})
+	}
+	paths, files := r.c.Trace.Paths, 0
+	p, err := r.d.delete(ctx, name, DeleteOptions{Recursive: true, byRun: true}, r.layered)
+	if r.c.Trace.Paths = paths; err != nil {
+		return err
+	}
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			files += mv.Entry.Files
 		}
-		return err
 	}
-	place, err := r.c.openAt(name)
-	if err != nil {
-		return err
-	}
-	err = cmp.Or(r.c.judge.Judge(place.Object(), guardfs.Remove), r.c.removesRoot(name))
-	place.Close() //nolint:errcheck // nothing was written through it
-	in := contents{files: 1, size: c.Before.Size}
-	if err == nil && c.Before.IsDir() {
-		in, err = r.c.walkForDelete(ctx, name, true, nil)
-	}
-	if err != nil {
-		return err
-	}
-	s, _, err := r.d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: !r.c.ByUser, Size: in.size, Files: in.files}, in: in})
-	if err != nil {
-		return err
-	}
-	r.p.Steps = append(r.p.Steps, s)
+	r.p.Steps = append(r.p.Steps, p.Steps...)
 	if !c.After.Exists {
-		r.note(c, RunChange{Files: in.files})
+		r.note(c, RunChange{Files: files})
 	}
 	return nil
 }
@@ -390,10 +375,7 @@ func (r *running) directory(ctx context.Context, c *run.Change, in []run.Change,
 		}
 		r.freed = append(r.freed, name)
 	}
-	r.p.Steps = append(r.p.Steps, mkdirAs(name, stateOfRun(&c.After)))
-	if s := &r.p.Steps[len(r.p.Steps)-1]; !s.Exact { // of mode 000
-		s.Exact, s.After.State = true, stateOfRun(&c.After)
-	}
+	r.p.Steps = append(r.p.Steps, Step{Path: name, Action: Mkdir, Exact: true, After: State{State: stateOfRun(&c.After)}})
 	r.note(c, RunChange{})
 	return false, nil
 }

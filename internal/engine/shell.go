@@ -63,15 +63,15 @@ func (c *Call) runOptions(ctx context.Context, write []string) (o run.Options, e
 	root := c.cfg.WorkspaceRoot
 	switch {
 	case c.place.Calls != nil:
-		return o, &run.Error{Reason: run.Place, Why: "the calls of this session run in a sandbox, where programs are not run for agents",
+		return o, &run.Error{Why: "the calls of this session run in a sandbox, where programs are not run for agents",
 			Do: "run them in the sandbox itself"}
 	case c.Engine.opened.chain != nil:
-		return o, &run.Error{Reason: run.Place, Why: "policies are set, and nobody can ask them what a program reads",
+		return o, &run.Error{Why: "policies are set, and nobody can ask them what a program reads",
 			Do: "take policies out of [tools.fs], or do without programs"}
 	case c.cfg.ReadOnly:
-		return o, &run.Error{Reason: run.Place, Why: "read_only is set", Do: "take read_only out of [tools.fs]"}
+		return o, &run.Error{Why: "read_only is set", Do: "take read_only out of [tools.fs]"}
 	case root == "":
-		return o, &run.Error{Reason: run.Place, Why: "no workspace is named for programs to run in", Do: "set workspace_root in [tools.fs], or give --root"}
+		return o, &run.Error{Why: "no workspace is named for programs to run in", Do: "set workspace_root in [tools.fs], or give --root"}
 	}
 	o = run.Options{Root: c.free.Canonical(root), Data: c.dataDir, Network: c.programs.Network,
 		Limits: run.Limits{Disk: c.programs.Disk, Processes: mostProcesses}}
@@ -84,12 +84,6 @@ func (c *Call) runOptions(ctx context.Context, write []string) (o run.Options, e
 		dir = c.free.Canonical(dir)
 		if k, _ := kindOf(c.free, dir); k != guardfs.KindDir {
 			continue // a cache that is not there yet
-		}
-		for _, own := range append(slices.Clone(o.Conceal), o.Root, o.Data) {
-			if within(own, dir) || within(dir, own) {
-				return o, &run.Error{Reason: run.Place, Path: dir, Why: fmt.Sprintf("tools.run.write has %q, which holds, or lies in, %q", dir, own),
-					Do: "name a narrower directory"}
-			}
 		}
 		o.Write = append(o.Write, dir)
 	}
@@ -179,9 +173,6 @@ func (p *Programs) environ() (out []string) {
 // ShellTime is how long a shell in the foreground may take.
 func (e *Engine) ShellTime() time.Duration { return time.Duration(e.programs.Timeout) }
 
-// ShellNetwork says whether programs have the network.
-func (e *Engine) ShellNetwork() bool { return e.programs.Network }
-
 // ShellArgs say what runs, and how.
 type ShellArgs struct {
 	Line       string        // a command for a shell, which begins where the session's last one has ended; or else
@@ -201,14 +192,12 @@ type ShellArgs struct {
 
 // A Shell is a program that runs, or has run, in a run of its own.
 type Shell struct {
-	ID      string // "" unless it is in the background
-	Line    string // what runs, for records
-	Run     *run.Run
-	Status  run.Status
-	Timeout time.Duration
-	Torn    bool   // of its run, see run.Info
-	Reset   string // where it should have begun and could not, since that is outside of the workspace or gone
-	Left    string // the directory in which a shell has ended, or in which a program asked for its changes by [CommitVariable]; or ""
+	ID     string // "" unless it is in the background
+	Line   string // what runs, for records
+	Run    *run.Run
+	Status run.Status
+	Reset  string // where it should have begun and could not, since that is outside of the workspace or gone
+	Left   string // the directory in which a shell has ended, or in which a program asked for its changes by [CommitVariable]; or ""
 
 	out, err output
 	kept     bool      // they have what the program writes
@@ -291,7 +280,7 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	o.Network = o.Network || a.Network
 	o.Limits.Time = a.Timeout
 	s := newShell(cmp.Or(a.Line, strings.Join(a.Args, " ")))
-	s.Timeout, s.key = a.Timeout, c.key()
+	s.key = c.key()
 	if a.Background {
 		if err := c.shells.add(s); err != nil {
 			return nil, err
@@ -308,14 +297,18 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	} else {
 		s.Run, err = run.New(o)
 	}
-	if s.Torn = err == nil && s.Run.Info().Torn; err != nil || a.Line == "" && len(a.Args) == 0 {
-		close(s.ended)
-		return s, err
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range o.Hidden {
-		if !slices.ContainsFunc(s.Run.Options.Hidden, func(h string) bool { return within(name, h) }) {
-			return nil, errors.Join(&run.Error{Reason: run.Place, Path: name, Why: "the run was begun when less was closed", Do: "drop it, and begin anew"}, s.Run.Close())
+	nothing := a.Line == "" && len(a.Args) == 0
+	if a.Resume != "" && !nothing {
+		if err = s.Run.Renew(o); err != nil {
+			return nil, errors.Join(err, s.Run.Close())
 		}
+	}
+	if nothing {
+		close(s.ended)
+		return s, nil
 	}
 	p := run.Program{Args: a.Args, Env: c.programs.environ(), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
 	if p.Stdout == nil {
@@ -377,8 +370,7 @@ func (s *Shell) Ended(ctx context.Context, signals <-chan os.Signal) error {
 		case <-s.ended:
 			return s.failed
 		case <-ctx.Done():
-			_ = s.process.Kill()
-			<-s.ended
+			_ = s.Kill()
 			return ctx.Err()
 		}
 	}
@@ -421,7 +413,7 @@ func (s *Shell) Limited() error {
 	case "":
 		return nil
 	case run.LimitTime:
-		most = s.Timeout.String()
+		most = s.Run.Options.Limits.Time.String()
 	case run.LimitDisk:
 		most = strconv.FormatInt(s.Run.Options.Limits.Disk, 10) + " bytes"
 	}
@@ -439,7 +431,7 @@ func (s *Shell) Apply(ctx context.Context, c *Call, partial, dry bool) (*Ran, er
 
 // Kill ends the program of the shell, and waits until it has ended.
 func (s *Shell) Kill() error {
-	_ = s.process.Kill() // it may have ended
+	s.process.Kill()
 	<-s.ended
 	return s.failed
 }

@@ -56,10 +56,7 @@ type Why string
 const (
 	WhySetID   Why = "set_id"  // a file with a set-id bit, or a capability
 	WhySpecial Why = "special" // a FIFO, a socket or a device
-	WhyName    Why = "name"    // not valid UTF-8, or with one of our own names
-	WhyLong    Why = "long"    // a path of more than 4,095 bytes
-	WhyUnknown Why = "unknown" // a mark of the kernel that no run makes
-	WhyMount   Why = "mount"   // another file system is mounted there
+	WhyName    Why = "name"    // not valid UTF-8, or of more than 4,095 bytes
 	WhyHidden  Why = "hidden"  // something is there that the program could not see
 )
 

@@ -38,6 +38,9 @@ const maxPath = 4095
 // A whiteout is a name that is gone. A directory in both is gone into. In an opaque one all is gone that has no name above. A file that was
 // copied up and is as it was is no change; that its content is the same only the caller can say.
 func Derive(u Upper) (*Derived, error) {
+	if u.Root == "" {
+		return nil, errDamaged
+	}
 	up, err := unix.Open(u.Dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: u.Dir, Err: err}
@@ -167,16 +170,12 @@ func (w *deriving) add(c Change) {
 // why says why a change can't be made, whatever policy says.
 func (w *deriving) why(c *Change) Why {
 	switch t := c.After.Mode.Type(); {
-	case !utf8.ValidString(c.Path):
+	case !utf8.ValidString(c.Path), max(len(w.u.Dir), len(w.u.Root))+1+len(c.Path) > maxPath:
 		return WhyName
-	case max(len(w.u.Dir), len(w.u.Root))+1+len(c.Path) > maxPath:
-		return WhyLong
 	case c.After.Exists && t != 0 && t != fs.ModeDir && t != fs.ModeSymlink:
 		return WhySpecial
 	case c.After.IsFile() && (c.After.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 || c.After.Xattrs["security.capability"] != nil):
 		return WhySetID
-	case slices.Contains(w.u.Mounts, c.Path):
-		return WhyMount
 	}
 	return ""
 }
@@ -188,11 +187,11 @@ func (w *deriving) root() error {
 		return &fs.PathError{Op: "open", Path: w.u.Root, Err: err}
 	}
 	defer unix.Close(lower) //nolint:errcheck // it is O_PATH
-	before, _, err := w.look(lower, "")
+	before, _, err := look(lower, "", w.marks)
 	if err != nil {
 		return &fs.PathError{Op: "look at", Path: w.u.Root, Err: err}
 	}
-	after, _, err := w.look(w.d.up, "")
+	after, _, err := look(w.d.up, "", w.marks)
 	if err != nil {
 		return &fs.PathError{Op: "look at", Path: w.u.Dir, Err: err}
 	}
@@ -235,7 +234,7 @@ func (w *deriving) each(lower int, rel string, f func(name, rel string, s State)
 		return &fs.PathError{Op: "list", Path: path.Join(w.u.Root, rel), Err: err}
 	}
 	for _, name := range names {
-		s, _, err := w.look(lower, name)
+		s, _, err := look(lower, name, w.marks)
 		if err == unix.ENOENT {
 			continue
 		}
@@ -251,13 +250,13 @@ func (w *deriving) each(lower int, rel string, f func(name, rel string, s State)
 
 // name looks at one name of the upper layer.
 func (w *deriving) name(dir int, name, rel string, in at) error {
-	after, m, err := w.look(dir, name)
+	after, m, err := look(dir, name, w.marks)
 	if err != nil {
 		return &fs.PathError{Op: "look at", Path: path.Join(w.u.Dir, rel), Err: err}
 	}
 	c := Change{Path: rel, After: after, Doubt: in.doubt, marked: m.any}
 	if in.lower >= 0 {
-		if c.Before, _, err = w.look(in.lower, name); err == unix.ENOENT {
+		if c.Before, _, err = look(in.lower, name, w.marks); err == unix.ENOENT {
 			err = nil
 		} else if err != nil {
 			return &fs.PathError{Op: "look at", Path: path.Join(w.u.Root, rel), Err: err}
@@ -270,7 +269,7 @@ func (w *deriving) name(dir int, name, rel string, in at) error {
 	case m.whiteout:
 		c.After = State{}
 	case m.other:
-		c.Why = WhyUnknown
+		return &fs.PathError{Op: "look at", Path: path.Join(w.u.Dir, rel), Err: errors.New("it has a mark of an overlay that no run makes")}
 	case w.laid[rel] && c.Before.Exists:
 		c.Why = WhyHidden
 	case m.copied && !c.Before.Exists && in.since: // it was removed meanwhile, or is another one that was renamed
@@ -314,10 +313,6 @@ func (w *deriving) goes(lower int, name string, c *Change) error {
 	}
 	defer unix.Close(fd) //nolint:errcheck // it is O_PATH
 	return w.each(fd, c.Path, func(name, rel string, s State) error {
-		if slices.Contains(w.u.Mounts, rel) {
-			c.Why = WhyMount
-			return nil
-		}
 		if w.laid[rel] {
 			c.Why = WhyHidden
 		}
@@ -347,8 +342,8 @@ func (w *deriving) doubt(s *State) Doubt {
 	return Changed
 }
 
-// look is the state of one name in a directory, or of that itself for "", and the kernel's marks on it.
-func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
+// look is the state of one name in a directory, or of that itself for "", and the kernel's marks on it, which begin with marks.
+func look(dir int, name, marks string) (s State, m marked, err error) {
 	var st unix.Stat_t
 	if err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {
 		return s, m, err
@@ -384,7 +379,7 @@ func (w *deriving) look(dir int, name string) (s State, m marked, err error) {
 			err = nil // gone, or not for us
 			continue
 		}
-		mark, ours := strings.CutPrefix(key, w.marks)
+		mark, ours := strings.CutPrefix(key, marks)
 		if m.any = m.any || IsMark(key); !IsMark(key) {
 			if s.Xattrs == nil {
 				s.Xattrs = map[string][]byte{}
@@ -452,26 +447,20 @@ func grown(read func([]byte) (int, error)) ([]byte, error) {
 	}
 }
 
+// modes are the bits of stat's mode and those of package fs.
+var modes = [...]struct {
+	mask, is uint32
+	mode     fs.FileMode
+}{{unix.S_IFMT, unix.S_IFDIR, fs.ModeDir}, {unix.S_IFMT, unix.S_IFLNK, fs.ModeSymlink}, {unix.S_IFMT, unix.S_IFIFO, fs.ModeNamedPipe},
+	{unix.S_IFMT, unix.S_IFSOCK, fs.ModeSocket}, {unix.S_IFMT, unix.S_IFCHR, fs.ModeDevice | fs.ModeCharDevice}, {unix.S_IFMT, unix.S_IFBLK, fs.ModeDevice},
+	{unix.S_ISUID, unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, unix.S_ISVTX, fs.ModeSticky}}
+
 // modeOf is the mode of stat as package fs has it.
 func modeOf(m uint32) fs.FileMode {
 	mode := fs.FileMode(m & 0o777)
-	switch m & unix.S_IFMT {
-	case unix.S_IFDIR:
-		mode |= fs.ModeDir
-	case unix.S_IFLNK:
-		mode |= fs.ModeSymlink
-	case unix.S_IFIFO:
-		mode |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		mode |= fs.ModeSocket
-	case unix.S_IFCHR:
-		mode |= fs.ModeDevice | fs.ModeCharDevice
-	case unix.S_IFBLK:
-		mode |= fs.ModeDevice
-	}
-	for bit, to := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
-		if m&bit != 0 {
-			mode |= to
+	for _, one := range modes {
+		if m&one.mask == one.is {
+			mode |= one.mode
 		}
 	}
 	return mode

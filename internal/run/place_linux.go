@@ -40,30 +40,30 @@ func Probe(o Options) error {
 // checked gives the options with the names below the root taken out of Conceal, and whether a user namespace is needed. It refuses what
 // can be told without trying.
 func checked(o Options) (_ Options, own bool, err error) {
-	refuse := func(reason Reason, path, why, do string) (Options, bool, error) {
-		return o, own, &Error{Reason: reason, Path: path, Why: why, Do: do}
+	refuse := func(why, do string) (Options, bool, error) {
+		return o, own, &Error{Why: why, Do: do}
 	}
 	if architectures[runtime.GOARCH] == 0 {
-		return refuse(System, "", "there is no filter of system calls for "+runtime.GOARCH, "run it on amd64 or arm64")
+		return refuse("there is no filter of system calls for "+runtime.GOARCH, "run it on amd64 or arm64")
 	}
 	if _, err := os.Lstat(marker); err == nil {
-		return refuse(Nested, "", "this is inside of a run already", "run the program itself: it is in the overlay of that run")
+		return refuse("this is inside of a run already", "run the program itself: it is in the overlay of that run")
 	}
 	for _, kernels := range []string{"/", "/proc", "/sys", "/dev"} {
 		if o.Root == kernels || kernels != "/" && within(o.Root, kernels) && !within(o.Root, "/dev/shm") {
-			return refuse(Place, o.Root, "the root is "+o.Root, "name a directory of files as the root")
+			return refuse("the root is "+o.Root, "name a directory of files as the root")
 		}
 	}
 	if within(o.Root, o.Data) {
-		return refuse(Place, o.Root, "the root lies in the data directory", "name another root, or another data directory")
+		return refuse("the root lies in the data directory", "name another root, or another data directory")
 	}
 	if at, err := filepath.EvalSymlinks(o.Root); err != nil || at != o.Root || !isReal(o.Root) {
-		return refuse(Place, o.Root, "the root is no directory, or a link leads to it", "name the directory itself")
+		return refuse("the root is no directory, or a link leads to it", "name the directory itself")
 	}
 	for _, w := range o.Write {
-		for _, p := range []string{o.Root, o.Data} {
+		for _, p := range slices.Concat([]string{o.Root, o.Data}, o.Conceal) {
 			if within(w, p) || within(p, w) {
-				return refuse(Place, w, w+" can't be writable past the history: "+p+" is in it, or around it", "take it from write in [tools.run]")
+				return refuse(w+" can't be writable past the history: "+p+" is in it, or around it", "name a narrower directory as writable")
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func checked(o Options) (_ Options, own bool, err error) {
 		return o, own, failed("looking at the root", err)
 	}
 	if own && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
-		return refuse(Foreign, o.Root, "the root "+o.Root+" belongs to another user or group than the one who runs this",
+		return refuse("the root "+o.Root+" belongs to another user or group than the one who runs this",
 			"chown it to "+strconv.Itoa(os.Geteuid())+":"+strconv.Itoa(os.Getegid())+", or run this as its owner, with its group")
 	}
 	return o, own, nil
@@ -160,13 +160,10 @@ type Process struct {
 // that the program can't be run is in its status.
 func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if len(p.Args) == 0 {
-		return nil, &Error{Reason: Failed, Why: "there is no program to run"}
-	}
-	if r.Root == "" {
-		return nil, &Error{Reason: Gone, Path: r.id, Why: "the record of the run " + r.id + " is damaged", Do: "drop it"}
+		return nil, &Error{Why: "there is no program to run"}
 	}
 	if r.process != nil && !r.process.ended() {
-		return nil, &Error{Reason: InUse, Path: r.id, Why: "a program runs in the run " + r.id, Do: "wait until it ends"}
+		return nil, &Error{Why: "a program runs in the run " + r.id, Do: "wait until it ends"}
 	}
 	mounts, err := mountsBelow(r.Root)
 	if err != nil {
@@ -174,7 +171,7 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	}
 	if r.Own && len(mounts) > 0 {
 		at := filepath.Join(r.Root, mounts[0])
-		return nil, &Error{Reason: Mounted, Path: at, Why: "a file system is mounted at " + at + ", below the root",
+		return nil, &Error{Why: "a file system is mounted at " + at + ", below the root",
 			Do: "unmount it, name a root without it, or run this as root"}
 	}
 	// The kernel has marked there that the upper layer may not be on the disk. Until the machine is restarted that does not matter.
@@ -183,7 +180,7 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if err := fresh(r.file("tmp")); err != nil { // a link of an earlier program's could lead elsewhere
 		return nil, failed("making /tmp", err)
 	}
-	r.Mounts, r.Args, r.Boot = mounts, p.Args, boot()
+	r.Args, r.Boot = p.Args, boot()
 	if err := r.save(); err != nil {
 		return nil, err
 	}
@@ -276,7 +273,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 		q.screen.close()
 	}
 	if !ok {
-		return nil, &Error{Reason: Failed, Why: "the helper ended: " + cmd.ProcessState.String()}
+		return nil, &Error{Why: "the helper ended: " + cmd.ProcessState.String()}
 	}
 	return nil, explain(first.Failed, o)
 }
@@ -286,22 +283,22 @@ func explain(e *stepError, o order) error {
 	errno := e.Errno
 	switch denied := errno == unix.EPERM || errno == unix.EACCES || errno == unix.ENOSPC || errno == unix.EUSERS; {
 	case e.Step == stepProc && denied:
-		return &Error{Namespaces, "", "this container hides parts of /proc, so that programs can't have one of their own",
+		return &Error{"this container hides parts of /proc, so that programs can't have one of their own",
 			"start the container with --security-opt systempaths=unconfined, or use moltis-fs outside of it", e}
 	case e.Step == stepPrivate && (denied || errno == unix.EINVAL || errno == unix.ENOSYS):
-		return &Error{Namespaces, "", "the kernel gives this user no namespaces", allow(), e}
+		return &Error{"the kernel gives this user no namespaces", allow(), e}
 	case e.Step == stepOverlay && errno == unix.ENODEV:
-		return &Error{Overlay, "", "the kernel has no overlayfs", "modprobe overlay", e}
+		return &Error{"the kernel has no overlayfs", "modprobe overlay", e}
 	case e.Step == stepOverlay:
 		why := "the kernel makes no overlay over " + o.Root + " with its upper layer in " + o.Data
 		if e.Said != "" {
 			why += " (" + e.Said + ")"
 		}
-		return &Error{Overlay, o.Data, why, another + "; it takes Linux 5.11, and ext4, xfs, btrfs or tmpfs", e}
+		return &Error{why, another + "; it takes Linux 5.11, and ext4, xfs, btrfs or tmpfs", e}
 	case e.Step == stepDir:
-		return &Error{Place, e.Path, "the program can't begin in " + e.Path, "name a directory that is there, and not hidden", e}
+		return &Error{"the program can't begin in " + e.Path, "name a directory that is there, and not hidden", e}
 	}
-	return &Error{Failed, e.Path, e.Step, "", e.cause()}
+	return &Error{e.Step, "", e.cause()}
 }
 
 // allow says what to change where there are no namespaces.
@@ -320,16 +317,12 @@ func allow() string {
 
 // written gives an order as a file.
 func written(o order) (*os.File, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(o); err != nil {
-		return nil, err
-	}
 	fd, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "order")
-	if _, err = f.Write(b.Bytes()); err == nil {
+	if err = gob.NewEncoder(f).Encode(o); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	return f, err
@@ -461,16 +454,13 @@ func (q *Process) Signal(s syscall.Signal) error {
 }
 
 // Kill ends the program and all that it has started.
-func (q *Process) Kill() error {
-	q.stop("")
-	return nil
-}
+func (q *Process) Kill() { q.stop("") }
 
 // connect connects the helper's standard files, which the program inherits, or those of its terminal.
 func (q *Process) connect(p Program) error {
 	in, file := p.Stdin.(*os.File)
 	if p.Terminal && p.Stdin != nil && !file {
-		return &Error{Reason: Failed, Why: "the input of a terminal is no file"}
+		return &Error{Why: "the input of a terminal is no file"}
 	}
 	if p.Terminal {
 		q.screen = newScreen(in, p.Stdout)

@@ -66,48 +66,30 @@ type Status struct {
 // Upper is the upper layer of a run, for those who make changes of it. A file of the lower layer that has several names becomes one of its own
 // under the name by which it is changed; the program sees the old content by the others, and so it stays.
 type Upper struct {
-	Root   string    // the lower layer
-	Dir    string    // the upper layer
-	User   bool      // the kernel's marks are user.overlay.*, and trusted.overlay.* where it is not set
-	Stamp  time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
-	Laid   []string  // names relative to Root that are whited out by us
-	Mounts []string  // names relative to Root where other file systems are mounted, which the program could only read
+	Root  string    // the lower layer
+	Dir   string    // the upper layer
+	User  bool      // the kernel's marks are user.overlay.*, and trusted.overlay.* where it is not set
+	Stamp time.Time // who changed something in the root since has a ctime of at least this; zero: nobody can tell
+	Laid  []string  // names relative to Root that are whited out by us
 }
 
 // Info is a run as List has it.
 type Info struct {
-	ID    string
-	Root  string
-	Began time.Time
-	Args  []string // of the last program
-	Live  bool     // somebody has it open
-	Torn  bool     // the machine was started anew since, and nobody knows what of it was on the disk: files may be empty or cut
+	ID      string    `json:"id"`
+	Root    string    `json:"root"`
+	Command string    `json:"command"` // the last program
+	Began   time.Time `json:"began"`
+	Torn    bool      `json:"torn,omitempty"` // see Run.Torn
 }
 
-// A Reason says why a run can't be had.
-type Reason string
-
-// The reasons.
-const (
-	System     Reason = "system"     // this is not Linux
-	Namespaces Reason = "namespaces" // the kernel gives none
-	Overlay    Reason = "overlay"    // the kernel, or a file system, has none
-	Foreign    Reason = "foreign"    // the root's owner or group is another one, for an ordinary user
-	Mounted    Reason = "mounted"    // a file system is mounted below the root, for an ordinary user
-	Nested     Reason = "nested"     // this is inside of a run
-	InUse      Reason = "in_use"     // another process has the run open, or another program runs in it
-	Gone       Reason = "gone"       // there is no such run
-	Place      Reason = "place"      // root, data directory and the other paths don't go together
-	Failed     Reason = "failed"     // the system failed
-)
+// errDamaged: nobody knows any more what the run is over.
+var errDamaged = &Error{Why: "the record of the run is damaged", Do: "drop it"}
 
 // An Error says why a run can't be had, and what to change.
 type Error struct {
-	Reason Reason
-	Path   string // which it is about, or ""
-	Why    string // a clause
-	Do     string // a clause: what to change, or ""
-	Err    error  // of the system, or nil
+	Why string // a clause
+	Do  string // a clause: what to change, or ""
+	Err error  // of the system, or nil
 }
 
 func (e *Error) Error() string {

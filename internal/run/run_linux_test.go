@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -115,11 +116,14 @@ func options(t testing.TB) Options {
 	return o
 }
 
+// lacking is in the reasons that the machine has.
+var lacking = regexp.MustCompile("kernel|container|file system of")
+
 // made makes a run, and skips the test loudly where there can't be one.
 func made(t testing.TB, o Options) *Run {
 	t.Helper()
 	if err := Probe(o); err != nil {
-		if e, ok := errors.AsType[*Error](err); ok && (e.Reason == Namespaces || e.Reason == Overlay || e.Reason == System) {
+		if e, ok := errors.AsType[*Error](err); ok && (lacking.MatchString(e.Why)) {
 			t.Skipf("SKIPPED: %v; %s", err, e.Do)
 		}
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // errSystem is the answer of every function here.
-var errSystem = &Error{Reason: System, Why: "programs are run under the history on Linux only", Do: "run it on Linux, or without moltis-fs"}
+var errSystem = &Error{Why: "programs are run under the history on Linux only", Do: "run it on Linux, or without moltis-fs"}
 
 // Run is none here.
 type Run struct{ Options }
@@ -39,8 +39,11 @@ func (*Run) Temporary(string) string { return "" }
 // ID is empty.
 func (*Run) ID() string { return "" }
 
-// Info is empty.
-func (*Run) Info() Info { return Info{} }
+// Renew gives the reason.
+func (*Run) Renew(Options) error { return errSystem }
+
+// Torn is false.
+func (*Run) Torn() bool { return false }
 
 // Upper is empty.
 func (*Run) Upper() Upper { return Upper{} }
@@ -61,4 +64,4 @@ func (*Process) Wait() (Status, error) { return Status{}, errSystem }
 func (*Process) Signal(syscall.Signal) error { return errSystem }
 
 // Kill does nothing.
-func (*Process) Kill() error { return errSystem }
+func (*Process) Kill() {}

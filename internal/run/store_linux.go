@@ -4,6 +4,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -28,7 +29,6 @@ type record struct {
 	User, Own bool // see Upper.User; a user namespace of its own
 	Stamp     time.Time
 	Laid      []string
-	Mounts    []string
 	Began     time.Time
 	Args      []string
 	Boot      string // of the machine, when the last program began
@@ -77,7 +77,7 @@ func New(o Options) (*Run, error) {
 func Open(data, id string) (*Run, error) {
 	parsed, why := ids.Parse(prefix, id)
 	r := &Run{id: parsed, dir: filepath.Join(runs(data), parsed)}
-	gone := &Error{Reason: Gone, Path: id, Why: "there is no run " + strconv.Quote(id), Do: "see which are kept with moltis-fs status"}
+	gone := &Error{Why: "there is no run " + strconv.Quote(id), Do: "see which are kept with moltis-fs status"}
 	if why != "" {
 		return nil, gone
 	}
@@ -85,7 +85,7 @@ func Open(data, id string) (*Run, error) {
 		return nil, gone
 	}
 	if err := r.hold(); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, &Error{Reason: InUse, Path: id, Why: "the run " + id + " is open in another process", Do: "wait until that ends"}
+		return nil, &Error{Why: "the run " + id + " is open in another process", Do: "wait until that ends"}
 	} else if err != nil {
 		return nil, gone
 	}
@@ -95,13 +95,34 @@ func Open(data, id string) (*Run, error) {
 	if err := r.load(); err != nil {
 		return r, nil // its options are empty, and it can be dropped
 	}
-	if r.Data = data; r.Info().Torn {
+	if r.Data = data; r.Torn() {
 		r.Stamp = time.Time{} // nothing is sure
 	}
 	return r, nil
 }
 
-// List lists the runs of a data directory, the oldest first.
+// Renew gives the options of New to the later programs of a run that was opened. Nothing may be hidden now that was not when it began.
+func (r *Run) Renew(o Options) error {
+	o, own, err := checked(o)
+	switch {
+	case err != nil:
+		return err
+	case r.Root == "":
+		return errDamaged
+	case o.Root != r.Root:
+		return &Error{Why: "the run " + r.id + " is over " + r.Root, Do: "name that as the root"}
+	}
+	for _, name := range o.Hidden {
+		if !under(name, r.Hidden) {
+			return &Error{Why: "the run " + r.id + " was begun when less was closed", Do: "ask about it without a program, or drop it, and begin anew"}
+		}
+	}
+	o.Hidden = r.Hidden
+	r.Options, r.Own = o, own
+	return nil
+}
+
+// List lists the runs of a data directory that nobody has open, the oldest first.
 func List(data string) ([]Info, error) {
 	entries, err := os.ReadDir(runs(data))
 	if errors.Is(err, os.ErrNotExist) {
@@ -112,22 +133,21 @@ func List(data string) ([]Info, error) {
 	var all []Info
 	for _, e := range entries {
 		r := &Run{id: e.Name(), dir: filepath.Join(runs(data), e.Name())}
-		if _, why := ids.Parse(prefix, r.id); why != "" {
-			continue
+		if i, err := e.Info(); err == nil {
+			r.Began = i.ModTime() // unless the record says it
 		}
-		err := r.load()
-		if errors.Is(err, os.ErrNotExist) {
+		if _, why := ids.Parse(prefix, r.id); why != "" || errors.Is(r.load(), os.ErrNotExist) {
 			continue // it is being made, or dropped
 		}
-		i := r.Info()
 		f, err := os.OpenFile(r.file("lock"), os.O_RDWR, 0)
 		if err != nil {
 			continue // it is dropped just now
 		}
 		lock := unix.Flock_t{Type: unix.F_WRLCK}
-		i.Live = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+		if unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) == nil && lock.Type == unix.F_UNLCK {
+			all = append(all, Info{r.id, r.Root, cmp.Or(strings.Join(r.Args, " "), "?"), r.Began, r.Torn()})
+		}
 		_ = f.Close()
-		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b Info) int { return a.Began.Compare(b.Began) })
 	return all, nil
@@ -184,7 +204,7 @@ func (r *Run) outlive() error {
 			return nil
 		}
 	}
-	return &Error{Reason: InUse, Path: r.id, Why: "the program of the run " + r.id + " does not end", Do: "see process " + pid}
+	return &Error{Why: "the program of the run " + r.id + " does not end", Do: "see process " + pid}
 }
 
 // seen gives the time at which a process began, as the kernel counts, and its state; "" if it is not there.
@@ -232,7 +252,7 @@ func (r *Run) furnish() error {
 		mark = "user.overlay.opaque"
 	}
 	if err := unix.Lsetxattr(r.file("work"), mark, []byte("n"), 0); err != nil {
-		return &Error{Overlay, r.Data, "the file system of the data directory has no extended attributes for an overlay", another, err}
+		return &Error{"the file system of the data directory has no extended attributes for an overlay", another, err}
 	}
 	_ = unix.Lremovexattr(r.file("work"), mark)
 	root, err := unix.Open(r.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
@@ -245,9 +265,6 @@ func (r *Run) furnish() error {
 		return failed("opening the upper layer", err)
 	}
 	defer unix.Close(upper) //nolint:errcheck // as above
-	if r.Mounts, err = mountsBelow(r.Root); err != nil {
-		return err
-	}
 	if err := r.lay(root, upper); err != nil {
 		return err
 	}
@@ -260,16 +277,20 @@ func (r *Run) furnish() error {
 
 // lay whites the hidden names out.
 func (r *Run) lay(root, upper int) error {
+	mounts, err := mountsBelow(r.Root)
+	if err != nil {
+		return err
+	}
 	slices.Sort(r.Hidden) // a directory comes before what is in it
 	for _, name := range r.Hidden {
-		if under(name, r.Mounts) {
+		if under(name, mounts) {
 			continue
 		}
 		if n := len(r.Laid); n > 0 && within(name, r.Laid[n-1]) {
 			continue
 		}
 		if laid, err := whiteout(root, upper, name); err != nil {
-			return &Error{Foreign, filepath.Join(r.Root, name), "it is closed, and can't be kept from the program", "give its directory to the user who runs this", err}
+			return &Error{"a file in the workspace that is closed can't be kept from the program", "give its directory to the user who runs this", err}
 		} else if laid {
 			r.Laid = append(r.Laid, name)
 		}
@@ -313,37 +334,22 @@ func whiteout(lower, upper int, name string) (bool, error) {
 	return laid, errors.Join(err, resemble(l, u))
 }
 
-// resemble gives the directory u the owner, attributes, mode and times of l.
+// resemble gives the directory u the owner, attributes, mode and time of l.
 func resemble(l, u int) error {
-	var want, have unix.Stat_t
-	if err := errors.Join(unix.Fstat(l, &want), unix.Fstat(u, &have)); err != nil {
+	want, _, err := look(l, "", "")
+	have, _, err2 := look(u, "", "")
+	if err = errors.Join(err, err2); err == nil && (want.UID != have.UID || want.GID != have.GID) {
+		err = unix.Chown(proc(u), int(want.UID), int(want.GID))
+	}
+	for name, value := range want.Xattrs {
+		if e := unix.Setxattr(proc(u), name, value, 0); e != unix.EPERM && e != unix.ENOTSUP {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if want.Uid != have.Uid || want.Gid != have.Gid {
-		if err := unix.Chown(proc(u), int(want.Uid), int(want.Gid)); err != nil {
-			return err
-		}
-	}
-	names := make([]byte, 1<<16)
-	n, err := unix.Listxattr(proc(l), names)
-	if err != nil && err != unix.ENOTSUP {
-		return err
-	}
-	for name := range strings.FieldsFuncSeq(string(names[:max(n, 0)]), func(c rune) bool { return c == 0 }) {
-		if strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.") {
-			continue
-		}
-		value := make([]byte, 1<<16)
-		n, err := unix.Getxattr(proc(l), name, value)
-		if err == nil {
-			err = unix.Setxattr(proc(u), name, value[:n], 0)
-		}
-		if err != nil && err != unix.EPERM && err != unix.ENOTSUP && err != unix.ENODATA {
-			return err
-		}
-	}
-	return errors.Join(unix.Chmod(proc(u), want.Mode&0o7777),
-		unix.UtimesNanoAt(unix.AT_FDCWD, proc(u), []unix.Timespec{want.Atim, want.Mtim}, 0))
+	return errors.Join(os.Chmod(proc(u), want.Mode), os.Chtimes(proc(u), want.ModTime, want.ModTime))
 }
 
 // mostClosed is how many names Closed lists.
@@ -388,7 +394,7 @@ func Closed(dir string, look func(in string) func(name string, isDir bool) (shut
 		closed = append(closed, links[id]...)
 	}
 	if len(closed) > mostClosed {
-		return nil, &Error{Reason: Place, Path: dir, Why: fmt.Sprintf("more than %d names below %s are closed to programs", mostClosed, dir),
+		return nil, &Error{Why: fmt.Sprintf("more than %d names below %s are closed to programs", mostClosed, dir),
 			Do: "close whole directories by deny_paths, or name a smaller root"}
 	}
 	return closed, err
@@ -397,55 +403,42 @@ func Closed(dir string, look func(in string) func(name string, isDir bool) (shut
 // walk calls f with all that is below the directory name of root, at any depth, and with its names relative to root. It goes into a
 // directory if f says so. It passes by directories that can't be read.
 func walk(root int, name string, f func(name string, st *unix.Stat_t) bool) error {
-	todo := []string{name}
-	buf := make([]byte, 1<<15)
-	for len(todo) > 0 {
-		dir := todo[len(todo)-1]
+	for todo := []string{name}; len(todo) > 0; {
+		name := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		fd, err := openDeep(root, dir)
+		fd, err := openDeep(root, name)
 		if err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM {
 			return failed("looking through a directory", err)
 		} else if err != nil {
 			continue
 		}
-		for {
-			n, err := unix.Getdents(fd, buf)
-			if err != nil || n == 0 {
-				break
+		dir := os.NewFile(uintptr(fd), name)
+		names, _ := dir.Readdirnames(-1)
+		for _, child := range names {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, child, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
 			}
-			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
-			for _, name := range names {
-				var st unix.Stat_t
-				if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-					continue
-				}
-				if name = filepath.Join(dir, name); f(name, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-					todo = append(todo, name)
-				}
+			if child = filepath.Join(name, child); f(child, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				todo = append(todo, child)
 			}
 		}
-		unix.Close(fd) //nolint:errcheck // nothing was written through it
+		dir.Close() //nolint:errcheck // nothing was written through it
 	}
 	return nil
 }
 
 // openDeep opens a directory whose name may be longer than the system takes.
 func openDeep(root int, name string) (int, error) {
-	const how = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
-	at := root
-	for {
+	for at := root; ; {
 		part, rest := name, ""
 		if len(name) > 4000 {
 			cut := strings.LastIndexByte(name[:4000], '/')
 			part, rest = name[:cut], name[cut+1:]
 		}
-		flags := how
-		if rest != "" {
-			flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
-		}
-		fd, err := unix.Openat(at, part, flags, 0)
+		fd, err := unix.Openat(at, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 		if at != root {
-			unix.Close(at) //nolint:errcheck // it is O_PATH
+			unix.Close(at) //nolint:errcheck // nothing was written through it
 		}
 		if at, name = fd, rest; err != nil || rest == "" {
 			return fd, err
@@ -479,14 +472,12 @@ func stamp(root int) (time.Time, error) {
 // ID is the name of the run, for Open.
 func (r *Run) ID() string { return r.id }
 
-// Info gives what List does.
-func (r *Run) Info() Info {
-	return Info{ID: r.id, Root: r.Root, Began: r.Began, Args: r.Args, Live: true, Torn: r.Boot != "" && r.Boot != boot()}
-}
+// Torn says that the machine was started anew since the last program, and nobody knows what of it was on the disk: files may be empty or cut.
+func (r *Run) Torn() bool { return r.Boot != "" && r.Boot != boot() }
 
 // Upper gives the upper layer.
 func (r *Run) Upper() Upper {
-	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Stamp: r.Stamp, Laid: slices.Clone(r.Laid), Mounts: slices.Clone(r.Mounts)}
+	return Upper{Root: r.Root, Dir: r.file(UpperName), User: r.User, Stamp: r.Stamp, Laid: slices.Clone(r.Laid)}
 }
 
 // Temporary gives the first bytes of a file that the last program has left in its /tmp; "" where there is none.
@@ -551,25 +542,18 @@ func clear(dir, keep string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(top) //nolint:errcheck // nothing was written through it
-	moved := 0
-	empty := func(fd int, name string) error { // of a directory that is emptied
-		err := unix.Unlinkat(fd, name, 0)
+	defer unix.Close(top)                             //nolint:errcheck // nothing was written through it
+	full := func(at int, name string) (bool, error) { // it is a directory that is not empty, and can be now
+		err := unix.Unlinkat(at, name, 0)
 		if err == unix.EISDIR {
-			err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+			err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
 		}
-		if err != unix.ENOTEMPTY && err != unix.EEXIST {
-			return err
+		if err == unix.ENOTEMPTY || err == unix.EEXIST {
+			return true, unix.Fchmodat(at, name, 0o700, 0)
 		}
-		if err := unix.Fchmodat(fd, name, 0o700, 0); err != nil {
-			return err // a rename changes what is in it: ..
-		}
-		for err = unix.EEXIST; err == unix.EEXIST; {
-			moved++
-			err = unix.Renameat2(fd, name, top, strconv.Itoa(moved), unix.RENAME_NOREPLACE)
-		}
-		return err
+		return false, err
 	}
+	moved := 0
 	for left := 1; left > 0; {
 		left = 0
 		err := children(top, ".", func(_ int, name string) error {
@@ -577,17 +561,17 @@ func clear(dir, keep string) error {
 				return nil
 			}
 			left++
-			err := unix.Unlinkat(top, name, 0)
-			if err != unix.EISDIR {
+			if more, err := full(top, name); !more || err != nil {
 				return err
 			}
-			if err := unix.Fchmodat(top, name, 0o700, 0); err != nil {
+			return children(top, name, func(in int, name string) error {
+				more, err := full(in, name)
+				for try := more && err == nil; try; try = err == unix.EEXIST {
+					moved++
+					err = unix.Renameat2(in, name, top, strconv.Itoa(moved), unix.RENAME_NOREPLACE)
+				}
 				return err
-			}
-			if err := children(top, name, empty); err != nil {
-				return err
-			}
-			return unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+			})
 		})
 		if err != nil {
 			return err
@@ -627,4 +611,4 @@ func under(name string, dirs []string) bool {
 }
 
 // failed is the error for what the system says.
-func failed(doing string, err error) error { return &Error{Reason: Failed, Why: doing, Err: err} }
+func failed(doing string, err error) error { return &Error{Why: doing, Err: err} }

@@ -27,24 +27,19 @@ func newScreen(in *os.File, out io.Writer) *screen {
 	return &screen{in: in, out: out, shown: make(chan struct{})}
 }
 
-// begin connects the program's terminal.
+// begin connects the program's terminal fd, and puts ours into raw mode.
 func (s *screen) begin(fd int) {
 	_ = unix.SetNonblock(fd, true)
 	s.master = os.NewFile(uintptr(fd), "terminal")
-	s.take()
-	s.resize()
 	go func() {
 		defer close(s.shown)
 		_, _ = io.Copy(s.out, s.master) // it ends with an error when the program has
 	}()
-}
-
-// take puts our terminal into raw mode, and has input copied.
-func (s *screen) take() {
 	if s.in == nil {
 		return
 	}
-	fd := int(s.in.Fd())
+	s.resize()
+	fd = int(s.in.Fd())
 	if state, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
 		before := *state
 		s.before = &before

@@ -194,18 +194,72 @@ func upright(img image.Image, turn int) image.Image {
 	dst := image.NewRGBA(image.Rect(0, 0, dw, dh))
 	for y := range dh {
 		for x := range dw {
-			sx, sy := x, y
-			if turn >= 5 {
-				sx, sy = y, x
-			}
-			if turn == 2 || turn == 3 || turn >= 7 {
-				sx = w - 1 - sx
-			}
-			if turn == 3 || turn == 4 || turn == 6 || turn == 7 {
-				sy = h - 1 - sy
-			}
+			sx, sy := stored(x, y, w, h, turn)
 			copy(dst.Pix[dst.PixOffset(x, y):][:4], src.Pix[src.PixOffset(sx, sy):][:4])
 		}
 	}
 	return dst
+}
+
+// stored is where a pixel at x, y of the upright picture stands in one of w × h pixels that is to be turned.
+func stored(x, y, w, h, turn int) (sx, sy int) {
+	if turn >= 5 {
+		x, y = y, x
+	}
+	if turn == 2 || turn == 3 || turn >= 7 {
+		x = w - 1 - x
+	}
+	if turn == 3 || turn == 4 || turn == 6 || turn == 7 {
+		y = h - 1 - y
+	}
+	return x, y
+}
+
+// Of a picture that was passed on without loss.
+const (
+	losslessBytes = 1 << 20 // more is worth a look
+	alikeRatio    = 4       // a JPEG has to be so much smaller
+	alikeError    = 60      // and have no larger mean square of errors in any block of its pixels: 30 dB
+)
+
+// alike gives img as a JPEG that looks the same and is much smaller than its size bytes; nil where there is none.
+func alike(img image.Image, size int) []byte {
+	if size < losslessBytes {
+		return nil
+	}
+	if alpha, drawing := survey(img); alpha || drawing != nil {
+		return nil
+	}
+	if _, ok := img.(*image.YCbCr); ok {
+		return nil // a JPEG itself
+	}
+	var buf bytes.Buffer
+	if err := jpeg.Encode(&buf, img, &jpeg.Options{Quality: 92}); err != nil || buf.Len() > size/alikeRatio {
+		return nil
+	}
+	got, err := jpeg.Decode(bytes.NewReader(buf.Bytes()))
+	if err != nil {
+		return nil
+	}
+	b := img.Bounds()
+	const side = 16
+	want, is := image.NewRGBA(image.Rect(0, 0, side, side)), image.NewRGBA(image.Rect(0, 0, side, side))
+	for y := 0; y < b.Dy(); y += side {
+		for x := 0; x < b.Dx(); x += side {
+			block := image.Rect(0, 0, min(side, b.Dx()-x), min(side, b.Dy()-y))
+			draw.Draw(want, block, img, b.Min.Add(image.Pt(x, y)), draw.Src)
+			draw.Draw(is, block, got, image.Pt(x, y), draw.Src)
+			sum := 0
+			for row := range block.Dy() {
+				for i := row * want.Stride; i < row*want.Stride+4*block.Dx(); i++ {
+					d := int(want.Pix[i]) - int(is.Pix[i])
+					sum += d * d
+				}
+			}
+			if sum > alikeError*3*block.Dx()*block.Dy() {
+				return nil
+			}
+		}
+	}
+	return buf.Bytes()
 }

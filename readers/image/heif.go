@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"encoding/binary"
 	"image"
 
 	"moltisfs/readers/unreadable"
@@ -19,7 +20,7 @@ func decodeAVIF(s *sandbox, b []byte) (image.Image, error) {
 	}
 	head := s.words(at, 3)
 	w, high, deep := int(head[0]), int(head[1]), head[2] > 8
-	if err := checkPixels(w, high); err != nil {
+	if err := checkPixels(w, high, MaxPixels); err != nil {
 		return nil, err
 	}
 	size := w * high * 4
@@ -42,6 +43,37 @@ func decodeAVIF(s *sandbox, b []byte) (image.Image, error) {
 		}
 	}
 	return &image.RGBA{Pix: pix[:w*high*4], Stride: w * 4, Rect: image.Rect(0, 0, w, high)}, nil
+}
+
+// boxes reads from the properties of an AVIF or HEIC file the size of its largest picture, which others are parts or small copies of, and how it is to be turned, as
+// EXIF counts: the boxes irot (quarters to the left) and imir, in that order.
+func boxes(b []byte) (c image.Config, turn int) {
+	head := b[:min(len(b), 1<<20)]
+	for rest := head; ; {
+		i := bytes.Index(rest, []byte("\x00\x00\x00\x14ispe"))
+		if i < 0 || i+20 > len(rest) {
+			break
+		}
+		w, h := binary.BigEndian.Uint32(rest[i+12:]), binary.BigEndian.Uint32(rest[i+16:])
+		if w < 1<<20 && h < 1<<20 && int(w)*int(h) > c.Width*c.Height {
+			c.Width, c.Height = int(w), int(h)
+		}
+		rest = rest[i+20:]
+	}
+	value := func(box string) int {
+		if i := bytes.Index(head, []byte("\x00\x00\x00\x09"+box)); i >= 0 && i+8 < len(head) {
+			return int(head[i+8] & 3)
+		}
+		return -1
+	}
+	turned := max(value("irot"), 0)
+	switch value("imir") {
+	case 0: // top and bottom change places
+		return c, [4]int{4, 5, 2, 7}[turned]
+	case 1:
+		return c, [4]int{2, 7, 4, 5}[turned]
+	}
+	return c, [4]int{1, 8, 3, 6}[turned]
 }
 
 // The numbers of libheif's public header.
@@ -111,7 +143,7 @@ type heifLayout struct {
 func heifStride(pixels int) int { return (max(pixels, 64) + 15) &^ 15 }
 
 func layoutOf(v []uint32) (*heifLayout, error) {
-	if err := checkPixels(int(v[0]), int(v[1])); err != nil {
+	if err := checkPixels(int(v[0]), int(v[1]), MaxPixels); err != nil {
 		return nil, err
 	}
 	w, h := int(v[0]), int(v[1])

@@ -1,5 +1,5 @@
 // Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
-// AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
+// ICO, AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
 // do not read is refused: a picture in wrong colours would be worse.
 //
 // The files are strangers'. So the header is read first, and its pixels are bounded ([MaxPixels],
@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -35,8 +36,12 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// MaxPixels is how many pixels an image may have.
-const MaxPixels = 50_000_000
+// MaxPixels is how many pixels an image may have. One that takes a byte a pixel or less in memory, such as a scan in black and white, may have four times as many; one
+// that is asked for in spite of its size, as many as fit into MaxMemory.
+const (
+	MaxPixels = 50_000_000
+	MaxMemory = 1 << 30
+)
 
 // Decoders is the host's part in decoding.
 type Decoders struct {
@@ -61,7 +66,7 @@ type Format struct {
 }
 
 var formats = [...]Format{
-	{"png", begins("\x89PNG\r\n\x1a\n"), png.DecodeConfig, decoder(png.Decode), true, 12},
+	{"png", isPNG, png.DecodeConfig, decoder(png.Decode), true, 12},
 	{"jpeg", begins("\xff\xd8\xff"), jpeg.DecodeConfig, decoder(jpeg.Decode), true, 24},
 	{"gif", begins("GIF87a", "GIF89a"), gif.DecodeConfig, decodeGIF, true, 6},
 	{"webp", func(h []byte) bool {
@@ -69,9 +74,12 @@ var formats = [...]Format{
 	}, webp.DecodeConfig, decodeWebP, true, 16},
 	{"bmp", isBMP, bmp.DecodeConfig, decoder(bmp.Decode), false, 8},
 	{"tiff", begins("II*\x00", "MM\x00*"), tiff.DecodeConfig, decodeTIFF, false, 16},
+	{"ico", isICO, sizeICO, decodeICO, false, 24},
 	{"avif", branded("avif", "avis"), nil, nil, false, 0},
 	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
+
+var isPNG = begins("\x89PNG\r\n\x1a\n")
 
 func begins(prefixes ...string) func([]byte) bool {
 	return func(head []byte) bool {
@@ -151,14 +159,17 @@ type Picture struct {
 	format *Format
 	raw    []byte
 	header image.Config
+	turn   int // from 1 to 8, as EXIF counts
 }
 
 // Open reads the header of the file raw.
 func (f *Format) Open(raw []byte) (*Picture, error) {
-	p := &Picture{format: f, raw: raw}
+	p := &Picture{format: f, raw: raw, turn: 1}
 	if f.size == nil {
+		p.header, p.turn = boxes(raw)
 		return p, nil
 	}
+	p.turn = orientation(f.Name, raw)
 	var err error
 	if p.header, err = f.size(bytes.NewReader(raw)); err != nil {
 		return nil, f.failed(err)
@@ -177,9 +188,6 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	}
 	return p, nil
 }
-
-// Rows is how many rows of pixels the header says.
-func (p *Picture) Rows() int { return p.header.Height }
 
 // gifFrames counts the frames of the GIF b without decoding them, and says where the first begins; -1 where there is none. whole is false where b ends within one of
 // its blocks.
@@ -223,51 +231,103 @@ func gifFrames(b []byte) (n, first int, whole bool) {
 	}
 }
 
-// Memory is how many bytes [Picture.Show] takes at most. It refuses a picture of too many pixels.
-func (p *Picture) Memory() (int64, error) {
+// Size is how many pixels the header says, as shown upright.
+func (p *Picture) Size() (w, h int) {
+	if p.turn >= 5 {
+		return p.header.Height, p.header.Width
+	}
+	return p.header.Width, p.header.Height
+}
+
+// Rows is how many rows of pixels the header says, as they are stored.
+func (p *Picture) Rows() int { return p.header.Height }
+
+// parts is how many parts across and down a picture of w × h pixels has, each of which fits at full size.
+func parts(w, h, edge int) (across, down int) {
+	return max((w+edge-1)/edge, 1), max((h+edge-1)/edge, 1)
+}
+
+// Parts is how many parts the picture has for [Want].Part.
+func (p *Picture) Parts(edge int) (across, down int) {
+	w, h := p.Size()
+	return parts(w, h, edge)
+}
+
+// Memory is how many bytes [Picture.Show] takes at most. It refuses a picture of too many pixels; with large only one that goes over MaxMemory.
+func (p *Picture) Memory(large bool) (int64, error) {
 	if p.format.decode == nil {
 		return workerMemory, nil
 	}
-	if err := checkPixels(p.header.Width, p.header.Height); err != nil {
-		return 0, err
-	}
-	per := p.format.memory
-	if p.format.Name == "jpeg" && !bytes.Contains(p.raw, []byte("\xff\xc2")) { // not progressive
+	per, most := p.format.memory, int64(MaxPixels)
+	switch {
+	case p.compact():
+		per, most = 2, 4*MaxPixels
+	case p.format.Name == "jpeg" && !bytes.Contains(p.raw, []byte("\xff\xc2")): // not progressive
 		per = 8
 	}
-	return per*int64(p.header.Width)*int64(p.header.Height) + int64(len(p.raw)), nil
+	if large {
+		most = max(most, MaxMemory/per)
+	}
+	n := int64(p.header.Width) * int64(p.header.Height)
+	err := checkPixels(p.header.Width, p.header.Height, most)
+	var limit *unreadable.Limit
+	if errors.As(err, &limit) && n <= MaxMemory/per {
+		limit.Do = "Call again with allow_large: true, or make a smaller version of the image first."
+	}
+	return per*n + int64(len(p.raw)), err
 }
 
-func checkPixels(w, h int) error {
+// compact says that a pixel takes one byte while the picture is decoded.
+func (p *Picture) compact() bool {
+	switch _, palette := p.header.ColorModel.(color.Palette); p.format.Name {
+	case "png":
+		return palette || p.header.ColorModel == color.GrayModel && !bytes.Contains(p.raw, []byte("tRNS"))
+	case "tiff":
+		return tiffFirst(p.raw)[tiffBits] == 1
+	default:
+		return palette && p.format.Name == "bmp"
+	}
+}
+
+func checkPixels(w, h int, most int64) error {
 	if w <= 0 || h <= 0 {
 		return &unreadable.Damaged{What: "image", Why: fmt.Sprintf("its header says %d × %d pixels", w, h)}
 	}
-	if n := int64(w) * int64(h); n > MaxPixels || w > 1<<20 || h > 1<<20 {
-		return &unreadable.Limit{What: "image", Resource: "pixels", Is: n, Max: MaxPixels}
+	if n := int64(w) * int64(h); n > most || w > 1<<20 || h > 1<<20 {
+		return &unreadable.Limit{What: "image", Resource: "pixels", Is: n, Max: most}
 	}
 	return nil
+}
+
+// Want is the form in which a picture is wanted: at most so many pixels on its longer side, and bytes of base64. Part is the number of the part that is wanted, row by
+// row from 1; 0 is all of it.
+type Want struct {
+	Edge int
+	Most int64
+	Part int
 }
 
 // Shown is a picture as a model gets it.
 type Shown struct {
 	Encoded
-	OriginalWidth, OriginalHeight int // upright
+	OriginalWidth, OriginalHeight int             // upright
+	Area                          image.Rectangle // of it that is shown
 	// Rows is how many rows of pixels of a damaged file, as they are stored, could be decoded at least in part; -1 of a file that is not damaged.
 	Rows int
 }
 
 // Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when models take its
-// format and they fit already.
-func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (*Shown, error) {
+// format, they fit already, and a JPEG that looks the same is not much smaller.
+func (p *Picture) Show(ctx context.Context, d *Decoders, want Want) (*Shown, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
 	defer cancel()
 	if p.format.decode == nil {
-		return d.inWorker(ctx, p.format.Name, p.raw, edge, most)
+		return d.inWorker(ctx, p.format.Name, p.raw, want)
 	}
 	// Decoded even when the bytes are passed on: an image that cannot be decoded must not reach a model, where
 	// it spoils a whole conversation.
 	rows := -1
-	img, err := p.format.tryDecode(ctx, p.raw)
+	img, err := p.format.tryDecode(ctx, p.raw, p.header)
 	if err != nil {
 		if img, rows, err = p.salvage(ctx, err); err != nil {
 			return nil, err
@@ -279,37 +339,58 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 		draw.Draw(rgb, rgb.Rect, inks, inks.Rect.Min, draw.Src)
 		img = rgb
 	}
-	w, h, turn := p.header.Width, p.header.Height, orientation(p.format.Name, p.raw)
-	if p.format.passes && !ink && rows < 0 && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
-		return &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h, -1}, nil
+	w, h := p.header.Width, p.header.Height
+	if p.format.passes && !ink && rows < 0 && want.Part == 0 && p.turn == 1 && max(w, h) <= want.Edge && fits(len(p.raw), want.Most) {
+		shown := &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h, image.Rect(0, 0, w, h), -1}
+		if data := alike(img, len(p.raw)); data != nil {
+			shown.Data, shown.Format = data, "jpeg"
+		}
+		return shown, nil
 	}
-	shown, err := fitted(ctx, img, turn, edge, most)
+	shown, err := fitted(ctx, img, p.turn, want)
 	if err == nil {
 		shown.Rows = rows
 	}
 	return shown, err
 }
 
-// fitted makes the decoded image img fit for a model.
-func fitted(ctx context.Context, img image.Image, turn, edge int, most int64) (*Shown, error) {
-	out, err := Fit(ctx, img, turn, edge, most)
+// fitted makes the decoded image img, or the part of it that is wanted, fit for a model.
+func fitted(ctx context.Context, img image.Image, turn int, want Want) (*Shown, error) {
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	if turn >= 5 {
+		w, h = h, w
+	}
+	area := image.Rect(0, 0, w, h)
+	if want.Part > 0 {
+		across, down := parts(w, h, want.Edge)
+		wide, high := (w+across-1)/across, (h+down-1)/down
+		at := image.Pt((want.Part-1)%across*wide, (want.Part-1)/across*high)
+		area = image.Rectangle{at, at.Add(image.Pt(wide, high))}.Intersect(area)
+		sub, ok := img.(interface {
+			SubImage(image.Rectangle) image.Image
+		})
+		if !ok || area.Empty() {
+			return nil, &unreadable.Damaged{What: "image", Why: "its header says another size"}
+		}
+		b := img.Bounds()
+		x, y := stored(area.Min.X, area.Min.Y, b.Dx(), b.Dy(), turn)
+		x2, y2 := stored(area.Max.X-1, area.Max.Y-1, b.Dx(), b.Dy(), turn)
+		img = sub.SubImage(image.Rect(min(x, x2), min(y, y2), max(x, x2)+1, max(y, y2)+1).Add(b.Min))
+	}
+	out, err := Fit(ctx, img, turn, want.Edge, want.Most)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, &unreadable.Limit{What: "image", Resource: "time"}
 	case err != nil:
 		return nil, err
 	case out == nil:
-		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: most}
+		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: want.Most}
 	}
-	w, h := img.Bounds().Dx(), img.Bounds().Dy()
-	if turn >= 5 {
-		w, h = h, w
-	}
-	return &Shown{*out, w, h, -1}, nil
+	return &Shown{*out, w, h, area, -1}, nil
 }
 
 // tryDecode decodes raw and turns a decoder's panic into an error: none is known, but decoders read what strangers wrote.
-func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, err error) {
+func (f *Format) tryDecode(ctx context.Context, raw []byte, header image.Config) (img image.Image, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			img, err = nil, &unreadable.Damaged{What: f.Name + " image", Why: fmt.Sprintf("the decoder gave up (%v)", v)}
@@ -320,7 +401,7 @@ func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, er
 	switch {
 	case err == nil:
 		b := img.Bounds()
-		return img, checkPixels(b.Dx(), b.Dy())
+		return img, checkPixels(b.Dx(), b.Dy(), max(MaxPixels, int64(header.Width)*int64(header.Height)))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, &unreadable.Limit{What: "image", Resource: "time"}
 	case ctx.Err() != nil:

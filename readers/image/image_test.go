@@ -18,7 +18,7 @@ func TestImagesCountTheirPixels(t *testing.T) {
 	memory := func(format, raw string) int64 {
 		i := slices.IndexFunc(formats[:], func(f Format) bool { return f.Name == format })
 		p := &Picture{format: &formats[i], raw: []byte(raw), header: image.Config{Width: 10_000, Height: MaxPixels / 10_000}}
-		n, err := p.Memory()
+		n, err := p.Memory(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestWebP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		img, err := FormatOf(raw).tryDecode(t.Context(), raw)
+		img, err := FormatOf(raw).tryDecode(t.Context(), raw, image.Config{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.file, err)
 		}

@@ -29,7 +29,7 @@ import (
 // with pixels of nothing behind those that can be unpacked.
 func (p *Picture) salvage(ctx context.Context, why error) (img image.Image, rows int, err error) {
 	do := salvages[p.format.Name]
-	if do == nil || !errors.As(why, new(*unreadable.Damaged)) {
+	if do == nil || !errors.As(why, new(*unreadable.Damaged)) || checkPixels(p.header.Width, p.header.Height, MaxPixels) != nil {
 		return nil, 0, why
 	}
 	f := *p.format
@@ -40,7 +40,7 @@ func (p *Picture) salvage(ctx context.Context, why error) (img image.Image, rows
 		}
 		return m, ctx.Err()
 	}
-	if img, err = f.tryDecode(ctx, p.raw); err != nil {
+	if img, err = f.tryDecode(ctx, p.raw, p.header); err != nil {
 		return nil, 0, err
 	}
 	h := p.header.Height
@@ -207,7 +207,7 @@ func salvageGIF(ctx context.Context, b []byte, c image.Config) (image.Image, int
 		colours = 2 << (flags & 7)
 		size += 3 * colours
 	}
-	if size+1 > len(b) || b[size] < 2 || b[size] > 8 || checkPixels(w, h) != nil {
+	if size+1 > len(b) || b[size] < 2 || b[size] > 8 || checkPixels(w, h, MaxPixels) != nil {
 		return nil, 0
 	}
 	var packed []byte

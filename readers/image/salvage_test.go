@@ -66,7 +66,7 @@ func TestSalvage(t *testing.T) {
 				if err != nil {
 					continue // within the header
 				}
-				shown, err := p.Show(t.Context(), &d, 4000, 1<<30)
+				shown, err := p.Show(t.Context(), &d, Want{Edge: 4000, Most: 1 << 30})
 				if err != nil {
 					if last > 0 {
 						t.Fatalf("at %d %% %v, though less had %d rows", cut, err, last)
@@ -100,7 +100,7 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown, err := p.Show(t.Context(), &d, 4000, 1<<30); err != nil || shown.Rows < h/2 || shown.Rows > h*2/3 {
+	if shown, err := p.Show(t.Context(), &d, Want{Edge: 4000, Most: 1 << 30}); err != nil || shown.Rows < h/2 || shown.Rows > h*2/3 {
 		t.Errorf("a TIFF of strips: %+v, %v", shown, err)
 	}
 }
@@ -128,4 +128,87 @@ func stripsTIFF(img *image.RGBA) []byte {
 		b = append(b, img.Pix[i])
 	}
 	return b
+}
+
+// TestICO: the largest picture of an icon is shown, with what is transparent in it, whether it is a PNG or a bitmap.
+func TestICO(t *testing.T) {
+	le := binary.LittleEndian
+	// A bitmap of 8 × 4 pixels and so many bits: blue above, red below, its left half transparent.
+	bitmap := func(bits int) []byte {
+		b := make([]byte, 40)
+		le.PutUint32(b, 40)
+		le.PutUint32(b[4:], 8)
+		le.PutUint32(b[8:], 8)
+		le.PutUint16(b[12:], 1)
+		le.PutUint16(b[14:], uint16(bits))
+		if bits == 8 {
+			le.PutUint32(b[32:], 2)
+			b = append(b, 0, 0, 255, 0, 255, 0, 0, 0)
+		}
+		for y := range 4 {
+			for x := range 8 {
+				pixel := []byte{0, 0, 255, 0} // from below
+				if y > 1 {
+					pixel = []byte{255, 0, 0, 0}
+				}
+				if x > 3 {
+					pixel[3] = 255
+				}
+				if bits == 8 {
+					pixel = []byte{byte(y / 2)}
+				}
+				b = append(b, pixel[:bits/8]...)
+			}
+		}
+		for range 4 {
+			b = append(b, 0xf0, 0, 0, 0)
+		}
+		return b
+	}
+	var small, large bytes.Buffer
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(png.Encode(&small, image.NewNRGBA(image.Rect(0, 0, 2, 2))))
+	must(png.Encode(&large, image.NewNRGBA(image.Rect(0, 0, 256, 256))))
+	icon := func(w, h byte, bits int, p []byte) []byte {
+		b := []byte{0, 0, 1, 0, 2, 0}
+		for i, e := range [][]byte{small.Bytes(), p} {
+			side, high, at := byte(2), byte(2), 6+32
+			if i == 1 {
+				side, high, at = w, h, 6+32+small.Len()
+			}
+			b = append(b, side, high, 0, 0, 1, 0, byte(bits), 0)
+			b = le.AppendUint32(le.AppendUint32(b, uint32(len(e))), uint32(at))
+		}
+		return append(append(b, small.Bytes()...), p...)
+	}
+	for bits, raw := range map[int][]byte{8: icon(8, 4, 8, bitmap(8)), 24: icon(8, 4, 24, bitmap(24)), 32: icon(8, 4, 32, bitmap(32)), 0: icon(0, 0, 32, large.Bytes())} {
+		p, err := FormatOf(raw).Open(raw)
+		must(err)
+		shown, err := p.Show(t.Context(), &Decoders{Deadline: time.Minute}, Want{Edge: 500, Most: 1 << 20})
+		must(err)
+		img, err := png.Decode(bytes.NewReader(shown.Data))
+		must(err)
+		if bits == 0 {
+			if img.Bounds().Dx() != 256 {
+				t.Error(img.Bounds())
+			}
+			continue
+		}
+		for i, want := range []color.RGBA{{}, {0, 0, 255, 255}, {}, {255, 0, 0, 255}} {
+			if got := color.RGBAModel.Convert(img.At(1+i%2*5, i/2*3)).(color.RGBA); got != want {
+				t.Errorf("%d bits: quarter %d is %v, want %v", bits, i, got, want)
+			}
+		}
+		for cut := range raw { // each is answered
+			if f := FormatOf(raw[:cut]); f != nil {
+				if p, err := f.Open(raw[:cut]); err == nil {
+					p.Show(t.Context(), &Decoders{Deadline: time.Minute}, Want{Edge: 500, Most: 1 << 20})
+				}
+			}
+		}
+	}
 }

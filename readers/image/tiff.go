@@ -10,7 +10,7 @@ import (
 )
 
 // Tags of TIFF 6.0.
-const tiffSubfile, tiffPhotometric, tiffTurn, tiffPlanar = 254, 262, 274, 284
+const tiffSubfile, tiffBits, tiffPhotometric, tiffTurn, tiffPlanar = 254, 258, 262, 274, 284
 
 // maxTIFFPages is how many directories of a file are looked at.
 const maxTIFFPages = 10_000

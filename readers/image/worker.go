@@ -37,9 +37,8 @@ const (
 type workRequest struct {
 	Format string // "avif" or "heic"
 	Size   int64  // of the file
-	Edge   int
-	Most   int64
-	Cache  string // see [Decoders]
+	Want
+	Cache string // see [Decoders]
 }
 
 type workReply struct {
@@ -82,7 +81,11 @@ func RunWorker(in io.Reader, out io.Writer) error {
 		img, err = box.decode(s, data)
 	}
 	if err == nil {
-		reply.Shown, err = fitted(context.Background(), img, 1, q.Edge, q.Most)
+		turn := 1
+		if q.Format == "avif" { // libheif has done it
+			_, turn = boxes(data)
+		}
+		reply.Shown, err = fitted(context.Background(), img, turn, q.Want)
 	}
 	reply.fail(err)
 	return json.NewEncoder(out).Encode(reply)
@@ -109,7 +112,7 @@ func (w *workReply) error() error {
 
 // inWorker decodes a file in a new process and has it scaled there. A crash or an overrun there is an error here, and
 // nothing else.
-func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edge int, most int64) (*Shown, error) {
+func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, want Want) (*Shown, error) {
 	what := strings.ToUpper(format) + " image"
 	if len(boxed[format].code) == 0 {
 		return nil, convertIt("this "+what, "this program was built without the tag nodynamic")
@@ -117,7 +120,7 @@ func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edg
 	if len(d.Worker) == 0 {
 		return nil, tellOperator(what, "no worker program is configured")
 	}
-	body, err := json.Marshal(workRequest{format, int64(len(file)), edge, most, d.CacheDir})
+	body, err := json.Marshal(workRequest{format, int64(len(file)), want, d.CacheDir})
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,7 @@ type Limit struct {
 	What     string // the file: "image", "PDF", "archive"
 	Resource string // "pixels", "memory", "unpacked bytes", "compression ratio", "entries", "depth", "time"
 	Is, Max  int64  // 0 when unknown
+	Do       string // the next move, where it is another than the usual one
 }
 
 func (e *Limit) Error() string {
@@ -72,10 +73,12 @@ func (e *Limit) Error() string {
 
 // Hint says how to ask for less.
 func (e *Limit) Hint() string {
-	switch e.What {
-	case "PDF":
+	switch {
+	case e.Do != "":
+		return e.Do
+	case e.What == "PDF":
 		return "Ask for fewer pages; if one page alone fails, the file cannot be read here."
-	case "image":
+	case e.What == "image":
 		return "Make a smaller version of the image first."
 	}
 	return "Unpack it with other tools and read the part you need."

@@ -52,10 +52,10 @@ func TestErrors(t *testing.T) {
 		{&Damaged{"PDF", "it has no pages"}, "the PDF is damaged: it has no pages"},
 		{&Encrypted{"PDF"}, "the PDF is encrypted and needs a password"},
 		{&Unsupported{"a fax", "of its age", "Call."}, "a fax cannot be read: of its age"},
-		{&Limit{"archive", "compression ratio", 0, RatioCap}, "the archive unpacks to more than 300 times its size"},
-		{&Limit{"image", "pixels", 2000, 1000}, "the image needs 2,000 pixels; the limit is 1,000"},
-		{&Limit{"PDF", "entries", 0, 1000}, "the PDF goes over the limit of 1,000 entries"},
-		{&Limit{"PDF", "time", 0, 0}, "the PDF goes over its limit of time"},
+		{&Limit{"archive", "compression ratio", 0, RatioCap, ""}, "the archive unpacks to more than 300 times its size"},
+		{&Limit{"image", "pixels", 2000, 1000, ""}, "the image needs 2,000 pixels; the limit is 1,000"},
+		{&Limit{"PDF", "entries", 0, 1000, ""}, "the PDF goes over the limit of 1,000 entries"},
+		{&Limit{"PDF", "time", 0, 0, ""}, "the PDF goes over its limit of time"},
 	} {
 		var h Hinter
 		if err := fmt.Errorf("reading: %w", c.err); c.err.Error() != c.want || !errors.As(err, &h) || h.Hint() == "" {

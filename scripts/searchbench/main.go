@@ -25,7 +25,7 @@ import (
 // patterns are literals, rare and frequent ones, alternations, classes, and what no literal helps with.
 var patterns = []string{"", "nanosleep_restart_zz", "return", "(?i)spin_lock_irqsave", `fn\s+main`, `\w+_alloc\(`, `[A-Z]+_SUSPEND`,
 	`//\s*[a-z]+ing\b`, `0x[0-9a-f]{12,}`, "devm_kzalloc|nla_put_u32|rcu_barrier|idr_preload|skb_clone", "mutex_(un)?lock|down_(read|write)",
-	`[A-Z]{6}[0-9]{4}[a-z]`, `\d{4}-\d{2}-\d{2}`, `^\s*$`, `\w{30}`}
+	`[A-Z]{6}[0-9]{4}[a-z]`, `\d{4}-\d{2}-\d{2}`, `^\s*$`, `\w{30}`, `case [A-Z]+_[A-Z]+_[A-Z]+:\s*/\*`, `\);\s*/\* .* \*/$`}
 
 func main() {
 	rounds := flag.Int("rounds", 5, "rounds; each runs both programs once, in turns")

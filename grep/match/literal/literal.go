@@ -62,8 +62,6 @@ type Set struct {
 	Members []Literal
 	Exact   bool // the node matches the members and nothing else
 	Item    int  // a member cannot begin before this item of the concatenation
-	Shift   int  // how many bytes behind the beginning of that item it may stand further
-	Shared  bool // the members are only a part of the strings that the node matches
 }
 
 // Shortest is the length of the shortest member.
@@ -254,53 +252,6 @@ func ExtractConcat(subs []*syntax.Node, lines bool) (Set, bool, []Set) {
 	}
 	flush(len(subs))
 	return Set{}, false, needs
-}
-
-// Common gives the rarest string of at least four bytes that all members hold: one literal is found
-// faster than several. For "getName|setName" that is "etName".
-func (l Set) Common() (Set, bool) {
-	const least = 4
-	if len(l.Members) < 2 || l.Shortest() < least {
-		return Set{}, false
-	}
-	first := l.Members[0]
-	var best Set
-	rarest := 2.0
-	for from := 0; from+least <= len(first.Bytes); from++ {
-		to := from + least
-		shift, ok := l.holds(first.Part(from, to))
-		if !ok {
-			continue
-		}
-		for to < len(first.Bytes) {
-			s, ok := l.holds(first.Part(from, to+1))
-			if !ok {
-				break
-			}
-			shift, to = s, to+1
-		}
-		if f := first.Part(from, to).Frequency(); f < rarest {
-			rarest = f
-			best = Set{Members: []Literal{first.Part(from, to)}, Shared: true}
-			best.Item, best.Shift = l.Item, l.Shift+shift
-		}
-	}
-	return best, best.Members != nil
-}
-
-// holds says whether x stands in every member, and how far behind a beginning at most.
-func (l Set) holds(x Literal) (shift int, ok bool) {
-	for _, m := range l.Members {
-		at := 0
-		for at+len(x.Bytes) <= len(m.Bytes) && !m.Part(at, at+len(x.Bytes)).Equal(x) {
-			at++
-		}
-		if at+len(x.Bytes) > len(m.Bytes) {
-			return 0, false
-		}
-		shift = max(shift, at)
-	}
-	return shift, true
 }
 
 // Part is the literal from one byte to another.

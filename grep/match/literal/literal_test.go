@@ -111,23 +111,3 @@ func TestEveryMatchHoldsWhatIsNeeded(t *testing.T) {
 		t.Errorf("only %d matches", tried)
 	}
 }
-
-func TestCommon(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		pattern, want string
-		shift         int
-	}{
-		{"getName|setName", "etName", 1},
-		{"xxName|Name", "Name", 2},
-		{"abc|xabc", "", 0}, // too short
-		{"getName", "", 0},
-		{"getName|else", "", 0},
-	} {
-		whole, _, _ := extract(t, c.pattern, syntax.Options{})
-		got, ok := whole.Common()
-		if ok != (c.want != "") || show(got) != c.want || got.Shift != c.shift {
-			t.Errorf("%s: %q behind %d, want %q behind %d", c.pattern, show(got), got.Shift, c.want, c.shift)
-		}
-	}
-}

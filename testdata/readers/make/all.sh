@@ -14,7 +14,7 @@ out=$(cd .. && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out/pdf" "$out/image" "$out/refused" "$out/document" "$out/binary"
-for part in latex office chromium ghostscript qpdf images sqlite expected; do
+for part in latex office chromium ghostscript qpdf images sqlite parquet expected; do
 	echo "$part"
 	sh "./$part.sh" "$work" "$out"
 done
