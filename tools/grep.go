@@ -400,7 +400,7 @@ func (g *Grep) Text() string {
 		if more := g.Total.Binary - n; more > 0 {
 			fmt.Fprintf(&b, " and %d more", more)
 		}
-		b.WriteString(`; reading it with encoding: "utf-8" shows its text]`)
+		b.WriteString(`; where one holds text, Read with encoding: "utf-8" shows it]`)
 	}
 	b.add(g.Note != "", "\n[%s]", g.Note)
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)

@@ -124,12 +124,8 @@ func TestFlights(t *testing.T) {
 			wg.Go(func() {
 				v, err := f.Do(ctx, "k", false, func() (int, error) {
 					times.Add(1)
-					select {
-					case <-first.Done():
-						if ctx == first {
-							return 0, ctx.Err()
-						}
-					case <-ctx.Done():
+					if <-first.Done(); ctx == first {
+						return 0, ctx.Err()
 					}
 					time.Sleep(time.Second)
 					return 7, nil
