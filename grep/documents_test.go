@@ -38,7 +38,9 @@ func (u *upper) Text(ctx context.Context, name string, f File) (*DocumentText, e
 	if bytes.Contains(b, []byte("broken")) {
 		return nil, fmt.Errorf("%s is broken", name)
 	}
-	place := func(line int) Place { return Place{Name: fmt.Sprintf("page %d", (line+1)/2), Pages: fmt.Sprint((line + 1) / 2)} }
+	place := func(line int) Place {
+		return Place{Name: fmt.Sprintf("page %d", (line+1)/2), Pages: fmt.Sprint((line + 1) / 2)}
+	}
 	return &DocumentText{Content: b, Place: place, Cut: bytes.Contains(b, []byte("cut")), Denied: bytes.Count(b, []byte("denied"))}, nil
 }
 
