@@ -32,7 +32,7 @@ type Place struct {
 	Offset int
 }
 
-// documents are those that a walk has found. They are searched after all other files: to make their text takes long.
+// documents lists the documents that a walk has found. They are searched after all other files, since their text takes long to make.
 type documents struct {
 	Documents
 	ctx  context.Context

@@ -36,7 +36,7 @@ type Query struct {
 	Limit  int // rows of Content, files otherwise; 0: all
 	Offset int // rows or files to skip
 
-	// Encoding is that of files that are not UTF-8, and of Walk.File whatever its bytes; "": it is guessed.
+	// Encoding names the encoding by which files that are not UTF-8 are read, and Walk.File in any case; "": it is guessed.
 	Encoding string
 
 	MaxColumns   int   // bytes of a line that a row shows; 0: 500

@@ -88,7 +88,7 @@ type Skipped struct {
 	Rules      int // ignore files that could not be read, so that their rules did not hold
 	Deadline   int // files and directories that the deadline left out, or cut short
 	Documents  int // documents of which no text could be made, or only a part of it
-	// LateDocuments are those whose text could not be made before the deadline.
+	// LateDocuments counts the documents whose text could not be made before the deadline.
 	LateDocuments int
 }
 

@@ -23,7 +23,7 @@ type Walk struct {
 	// with either.
 	Spelled string
 
-	// Encodings are those of files that were read in one, by their paths from the root; "" stands for File.
+	// Encodings maps the path of a file from the root to the encoding by which the session read it; the path "" is File.
 	Encodings map[string]string
 
 	NoIgnore    bool // no ignore rule of any kind holds

@@ -457,7 +457,7 @@ func TestNotebook(t *testing.T) {
 	}
 }
 
-// What stands around the words of a document: numbers of lists, targets of links, comments, headers and footers; and one sheet of several.
+// Lists keep their numbers and links their targets; comments, headers and footers are shown; one sheet of several can be chosen.
 func TestDocumentParts(t *testing.T) {
 	rels := func(pairs ...string) string {
 		s := "<Relationships>"

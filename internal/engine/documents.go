@@ -39,7 +39,8 @@ func (d *documents) open(dir string) {
 	d.texts.Dir, d.turns = dir, share.New(4)
 }
 
-// Content is what Read shows of the source under o. Those who ask for the same of a file that has to be converted share the work.
+// Content reads the source with the options o, as Read shows it. Callers that ask for the same of a document or picture at the same time share one
+// conversion and its result, which they must not change.
 func (s *Source) Content(ctx context.Context, o readers.Options) (readers.Content, error) {
 	e := s.c.Engine
 	read := func() (readers.Content, error) {

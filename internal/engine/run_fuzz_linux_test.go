@@ -168,7 +168,7 @@ func syscallOf(err error) error {
 	return err
 }
 
-// mv is what mv(1) does: rename, and where that can't be copy and remove.
+// mv moves a name as mv(1) does: it renames, and where the system refuses that it copies and removes.
 func (s *scribbler) mv(p, q string) error {
 	if i, err := os.Lstat(p); err == nil && i.IsDir() && !s.dirs {
 		return unix.EINVAL

@@ -646,7 +646,8 @@ func isDocument(f *guardfs.File) bool {
 	return readers.IsDocument(head[:n], f, f.Info().Size, encodings.Sniff(head[:n]) == encodings.Binary)
 }
 
-// encodings are those that the session has named for files that it has read, by their paths from root, which is "" itself.
+// encodings maps the files at and below root that the session has read by a named encoding to that encoding. The key is the path from root, "" for
+// root itself: given /w as root, /w/a.txt is "a.txt".
 func (c *Call) encodings(root string) (map[string]string, error) {
 	log, err := c.encodingsOf(false)
 	if log == nil || err != nil {

@@ -50,7 +50,7 @@ func newAuthority(t *testing.T, public ...oidctest.PublicKey) *authority {
 	return a
 }
 
-// claims are those of a good token, with changes: a nil takes one away.
+// claims gives the claims of a good token with changes; nil as a value takes a claim away.
 func (a *authority) claims(changes map[string]any) string {
 	all := map[string]any{"iss": a.url, "aud": audience, "sub": "ann", "scope": "openid files:read files:write", "exp": time.Now().Add(time.Hour).Unix()}
 	for k, v := range changes {

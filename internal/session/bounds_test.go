@@ -110,7 +110,7 @@ func TestContentsAreBounded(t *testing.T) {
 	}
 }
 
-// What is too old goes with the first call of a day, of one process.
+// The first call of a day removes entries and contents that are too old, in one process only.
 func TestSweptOnceADay(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	make := func(name string, age time.Duration) {

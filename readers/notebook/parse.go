@@ -89,7 +89,7 @@ func Parse(file []byte) *Book {
 // Plain removes terminal colours, which tracebacks are full of.
 func Plain(s string) string { return string(text.WithoutCodes([]byte(s))) }
 
-// cellKeys are those that nbformat 4 knows (nbformat.v4.schema.json).
+// cellKeys lists the members of a cell in nbformat 4 (nbformat.v4.schema.json).
 var cellKeys = []string{"id", "cell_type", "source", "metadata", "execution_count", "outputs", "attachments"}
 
 // walk goes through a valid JSON text as encoding/json would decode it. bad: a value is of another type than nbformat has; or a cell, an output, or an

@@ -56,7 +56,7 @@ func (b box) within(c box) bool {
 	return b.left == b.right || c.left <= middle && middle <= c.right
 }
 
-// boxes are those of the characters from 0 to n; one that PDFium made up has no width.
+// boxes gives the boxes of the characters from 0 to n; a character that PDFium made up has no width.
 func (l *textPages) boxes(n int) ([]box, error) {
 	one := l.mod.ExportedFunction("FPDFText_GetLooseCharBox")
 	room, err := l.mod.ExportedFunction("malloc").Call(l.ctx, 16)

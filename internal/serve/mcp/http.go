@@ -258,7 +258,7 @@ func (h *HTTP) Close() {
 	h.sessions.EndAll(h.o.Run)
 }
 
-// front is what belongs to a session of HTTP: its connection, and how its client waits.
+// front holds the connection of a session of HTTP, and how its client waits.
 type front struct {
 	conn atomic.Pointer[sdk.ServerSession] // nil: it is not one of HTTP
 
