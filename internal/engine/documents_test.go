@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
@@ -109,4 +111,33 @@ func (j judgeOf) Judge(o guardfs.Object, _ guardfs.Access) error {
 		return &policy.Denied{Path: o.True, Rule: "deny_paths"}
 	}
 	return nil
+}
+
+// TestDocumentChangesWhileSearched gives a file the remembered hash of another content: then the text that is made is not of the content that
+// was hashed, and is neither searched nor kept.
+func TestDocumentChangesWhileSearched(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	cfg := config.Default()
+	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = dir+"/ws", []string{dir + "/ws/**"}
+	must(t, os.Mkdir(dir+"/ws", 0o700))
+	path := dir + "/ws/mail"
+	must(t, os.WriteFile(path, []byte("From: a@x\nTo: b@x\nSubject: c\nContent-Type: text/plain\nContent-Transfer-Encoding: base64\n\nd29yZHMK\n"), 0o600))
+	e, err := Open(cfg, Host{DataDir: dir + "/data"})
+	must(t, err)
+	defer e.Close()
+	m, err := match.Compile("words", match.Options{})
+	must(t, err)
+	call := e.own()
+	for _, other := range []string{HashOf([]byte("before")), ""} {
+		must(t, call.Read(t.Context(), path, func(_ context.Context, s *Source) (*ReadRecord, error) {
+			e.sums.known = map[guardfs.Identity]sum{s.Info.ID: {stamp(s.Info, ""), other}}
+			return nil, nil
+		}))
+		r, err := call.Search(t.Context(), dir+"/ws", grep.Query{Matcher: m})
+		must(t, err)
+		if found := len(r.Files) == 1; found != (other == "") || (r.Skipped.Documents == 1) == found {
+			t.Errorf("with the hash %q: %+v", other, r)
+		}
+	}
 }
