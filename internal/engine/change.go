@@ -460,9 +460,6 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	s.drop()
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
-	if again == nil {
-		again = s.settleTrash(ctx)
-	}
 	if stuck != nil {
 		outcome = checkpoint.Foreign
 	}
@@ -546,6 +543,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		if err != nil {
 			return err
 		}
+		s.steps[i].begun = true
 		_, err = m.place.SetAttributes(st.Before.ID, *dirMetadata(st.After.State))
 		return err
 	}
@@ -554,10 +552,9 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		if err != nil {
 			return err
 		}
-		var begun bool
-		if m.pub, begun, err = m.place.Overwrite(m.was, nonNil(is)); begun {
-			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(is)
-		}
+		tr := &s.steps[i]
+		tr.was, tr.is = nonNil(t.Before.Content), nonNil(is)
+		m.pub, tr.begun, err = m.place.Overwrite(m.was, tr.is)
 		return err
 	}
 	if st.move != nil {

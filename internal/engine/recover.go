@@ -44,7 +44,8 @@ type record struct {
 	Names   string            `json:",omitempty"` // a digest of what is in a directory that comes as a whole
 	Was, Is *guardfs.Metadata `json:",omitempty"` // of a directory that gets another mode, owner or attributes
 
-	was, is []byte // of a file that was written in place by this process; nil where it was not
+	begun   bool   // this process has begun to change it in place
+	was, is []byte // of a file, with begun
 }
 
 // An object is what was, or will be, at a path. The zero object is nothing. Hash is "" where nobody knows the content.
@@ -329,7 +330,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	if stuck != nil {
 		outcome = checkpoint.Foreign
 	}
-	if err := errors.Join(p.settleTrash(ctx), c.discardAll(ctx, o.names)); err != nil {
+	if err := c.discardAll(ctx, o.names); err != nil {
 		return err
 	}
 	c.journal.Forget(o.tag)
@@ -546,26 +547,18 @@ func (p *rollback) made() (bool, error) {
 		return false, err
 	}
 	defer at.close()
+	st, err := p.stands(s, at)
+	made := st == stepMade || st == stepBare
 	switch {
-	case s.Do == Overwrite:
-		return s.overwritten(at)
-	case s.Do == SetDir:
-		is, _, err := s.set(at)
-		return is, err
-	case s.Do == Rename:
-		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID && !s.twice(at, at.to), nil
-	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
-		return false, nil
+	case s.Do == Rename: // whatever has become of its old name
+		made = at.it != nil && at.it == at.to && st != stepLinked
+	case s.Do == Remove:
+		made = idAt(at.place) == ""
 	}
-	out := at.displaced()
-	if is, _, err := s.Before.is(out); err != nil || out != nil && !is {
-		return false, err
+	if made && err == nil && s.Do != Rename && at.it != nil { // others have put it there, and it has to come back
+		made, _, err = s.Before.is(at.it)
 	}
-	if s.After.ID == "" {
-		return true, nil
-	}
-	ours, _, err := s.ours(at.place)
-	return ours, err
+	return made && err == nil, err
 }
 
 // ours says that what is at a place is the very object that was staged, and that nobody wrote to it. Of a directory it is that object,
@@ -680,6 +673,9 @@ func (p *rollback) syncNames() error {
 type names struct {
 	place, temp, old, fresh *guardfs.Entry
 	to                      *guardfs.Entry // of a rename
+
+	it  *guardfs.Entry       // where the object is that has to go back; nil: nowhere. See stands
+	now guardfs.Precondition // of what the step has brought to place
 }
 
 func (n *names) close() {
@@ -794,6 +790,9 @@ func (p *rollback) rollBack(ctx context.Context) (stuck []string, again error) {
 	if again == nil && !p.hidden {
 		again = p.syncNames()
 	}
+	if again == nil {
+		again = p.settleTrash(ctx)
+	}
 	return stuck, again
 }
 
@@ -806,17 +805,7 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		var more bool
-		switch p.steps[i].Do {
-		case Rename:
-			more, stuck, err = p.undoRename(ctx, i, at)
-		case Overwrite:
-			stuck, err = p.undoOverwrite(ctx, i, at)
-		case SetDir:
-			stuck, err = p.undoSet(i, at)
-		default:
-			more, stuck, err = p.undoTrade(ctx, i, at)
-		}
+		more, stuck, err := p.takeBack(ctx, i, at)
 		at.close()
 		if _, moved := errors.AsType[*guardfs.ConflictError](err); moved {
 			more, err = true, nil // the next look tells what is so now
@@ -844,51 +833,186 @@ func put(ctx context.Context, place, from *guardfs.Entry) error {
 	return err
 }
 
-// undoTrade takes a step back that traded what is at its path for what was staged. more: look again.
-func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
-	s := &p.steps[i]
+// A stand is how far a step is, by what stands at its names.
+type stand int
+
+const (
+	stepUnmade  stand = iota // it was not made, or is taken back
+	stepStaged               // what it brings is at its temporary name
+	stepLinked               // names.it is a second name of what is at the path, as between the two calls that some systems take for a rename
+	stepVacant               // names.it has what was there before, and the path is free
+	stepTaken                // likewise, and others have the path
+	stepHalf                 // what is changed in place is neither as before nor as after
+	stepMade                 // it is made; names.it has what was there before, or was moved
+	stepBare                 // likewise, and nobody has what was there before
+	stepStays                // others have the path, and what the step has moved is where it was to come
+	stepForeign              // others have the path
+	stepGone                 // its directory is not there
+)
+
+// stands looks how far a step is.
+func (p *rollback) stands(s *record, at *names) (st stand, err error) {
+	switch s.Do {
+	case Rename:
+		return s.renamed(at), nil
+	case Overwrite, SetDir:
+		return p.inPlace(s, at)
+	}
 	ours, now, err := s.ours(at.place)
+	if err != nil {
+		return 0, err
+	}
+	at.it, at.now = at.displaced(), now
+	switch here := idAt(at.place); {
+	case at.place == nil && s.Before.ID != "":
+		return stepGone, nil
+	case here != "" && here == idAt(at.old):
+		at.it = at.old
+		return stepLinked, nil
+	case here != "" && here == idAt(at.temp):
+		at.it = at.temp
+		return stepLinked, nil
+	case s.After.ID != "" && idAt(at.temp) == s.After.ID:
+		return stepStaged, nil
+	case ours && at.it == nil && s.Before.ID != "":
+		return stepBare, nil
+	case ours:
+		return stepMade, nil
+	case at.it == nil:
+		if is, _, err := s.Before.is(at.place); is || err != nil {
+			return stepUnmade, err
+		}
+		return stepForeign, nil
+	case here == "" && s.Before.ID != "":
+		return stepVacant, nil
+	}
+	return stepTaken, nil
+}
+
+// renamed is stands of a step that gives something another name, over a private one.
+func (s *record) renamed(at *names) stand {
+	if at.it = at.temp; idAt(at.it) == "" {
+		at.it = at.to
+	}
+	here := idAt(at.place)
+	switch {
+	case at.it == at.to && idAt(at.to) != s.Before.ID:
+		if at.it = nil; here == s.Before.ID {
+			return stepUnmade
+		}
+		return stepForeign
+	case at.place == nil:
+		return stepGone
+	case here == s.Before.ID && idAt(at.it) == here && at.place.Object().Info.Links > 1 && guardfs.NameKey(s.Path) != guardfs.NameKey(s.To):
+		return stepLinked // the same name in another case is the same
+	case here == "" && at.it == at.to:
+		return stepMade
+	case here == "":
+		return stepVacant
+	case at.it == at.to:
+		return stepStays
+	}
+	return stepTaken
+}
+
+// inPlace is stands of a step that changes what is there in place: it syncs what it finds whole, since nobody may have come to do that.
+func (p *rollback) inPlace(s *record, at *names) (stand, error) {
+	switch {
+	case p.live && !s.begun:
+		return stepUnmade, nil
+	case at.place == nil:
+		return stepGone, nil
+	case idAt(at.place) != s.Before.ID:
+		return stepStays, nil
+	}
+	var is, was bool
+	if s.Do == SetDir { // a name of an attribute that can't be given here was not given
+		now, err := at.place.DirMetadata()
+		if err != nil {
+			return 0, err
+		}
+		is, was = rewind.SameMetadata(metaState(now), metaState(*s.Is)), rewind.SameMetadata(metaState(now), metaState(*s.Was))
+	} else {
+		now, err := at.place.Sum()
+		if err != nil {
+			return 0, err
+		}
+		if is, was = now.Hash == s.After.Hash, now.Hash == s.Before.Hash; is || was {
+			if _, _, err := at.place.Overwrite(guardfs.Found(now), nil); err != nil {
+				return 0, err
+			}
+		}
+	}
+	switch {
+	case was:
+		return stepUnmade, nil
+	case is:
+		return stepMade, nil
+	}
+	return stepHalf, nil
+}
+
+// takeBack is the table of recovery: by what stands at the names of the i-th step it makes one move towards what was there before. more: look
+// again. stuck: others' thing stays. Where they are in the way, what was there before gets another name.
+func (p *rollback) takeBack(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+	s := &p.steps[i]
+	st, err := p.stands(s, at)
 	if err != nil {
 		return false, false, err
 	}
-	out := at.displaced()
-	switch is := idAt(at.place); {
-	case at.place == nil && s.Before.ID != "":
-		return false, false, errDirGone
-	case idAt(at.old) != "" && idAt(at.old) == is: // a second name only
-		return true, false, at.place.DropLink(at.old)
-	case idAt(at.temp) != "" && idAt(at.temp) == is: // it was given its name by a link
-		return true, false, at.place.DropLink(at.temp)
-	case s.After.ID != "" && idAt(at.temp) == s.After.ID: // it was not made, or is back
-		return p.unstage(ctx, s, at)
-	case out == nil && ours && s.Before.ID == "": // the new one goes
-		_, err := at.place.Publish(ctx, at.temp, now, guardfs.Precondition{})
-		return true, false, err
-	case out == nil && ours: // others removed what was displaced
-		return p.restage(ctx, i, at)
-	case out == nil:
-		same, _, err := s.Before.is(at.place)
-		if at.fresh != nil && err == nil {
+	switch st {
+	case stepUnmade, stepForeign:
+		if at.fresh != nil {
 			err = p.c.discard(ctx, at.fresh, at.fresh.Object().Info)
 		}
-		return false, !same && err == nil && at.place != nil && !p.live, err
-	case ours:
-		_, err := at.place.Publish(ctx, out, now, guardfs.Precondition{ID: out.Object().Info.ID})
+		return false, st == stepForeign && !p.live, err
+	case stepStays:
+		return false, true, nil
+	case stepGone:
+		return false, false, errDirGone
+	case stepLinked:
+		return true, false, at.place.DropLink(at.it)
+	case stepStaged:
+		return p.unstage(ctx, s, at)
+	case stepBare:
+		return p.restage(ctx, s, at)
+	case stepVacant:
+		return true, false, put(ctx, at.place, at.it)
+	case stepHalf:
+		stuck, err = p.rewrite(ctx, s, at)
+		return false, stuck, err
+	case stepMade:
+		switch {
+		case s.Do == Overwrite || s.Do == SetDir:
+			stuck, err = p.rewrite(ctx, s, at)
+			return false, stuck, err
+		case s.Do == Rename && s.Names != "" && p.used(ctx, s):
+			return false, true, nil
+		case s.Do == Rename:
+			return true, false, put(ctx, at.place, at.it)
+		case at.it == nil: // the new one goes
+			_, err = at.place.Publish(ctx, at.temp, at.now, guardfs.Precondition{})
+		default:
+			_, err = at.place.Publish(ctx, at.it, at.now, guardfs.Precondition{ID: at.it.Object().Info.ID})
+		}
 		return true, false, err
-	case is == "" && s.Before.ID != "":
-		return true, false, put(ctx, at.place, out)
 	}
-	known, _, err := s.Before.is(out) // somebody else's is there, and stays
+	if s.Do == Rename { // taken
+		if at.to != nil && idAt(at.to) == "" {
+			return true, true, put(ctx, at.to, at.it)
+		}
+		return false, true, p.dispose(at.it, s.Path, false)
+	}
+	known, _, err := s.Before.is(at.it)
 	if err == nil {
 		_, stored := p.stored(s.Path)
-		err = p.dispose(out, s.Path, known && stored && !p.live)
+		err = p.dispose(at.it, s.Path, known && stored && !p.live)
 	}
-	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
+	return at.it == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
 
 // restage makes the file or link that was displaced anew, from the store. Where the store does not have it, what is there stays.
-func (p *rollback) restage(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
-	s := &p.steps[i]
+func (p *rollback) restage(ctx context.Context, s *record, at *names) (more, stuck bool, err error) {
 	was, ok := p.stored(s.Path)
 	if !ok || at.temp == nil || p.db == nil || !leaf(was.Kind) || was.Kind == checkpoint.File && was.Hash == "" {
 		return false, true, nil
@@ -964,109 +1088,26 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	return false, true, p.dispose(temp, s.Path, false)
 }
 
-// twice says that what a rename moves has both names, as between the two calls that a rename takes on systems that know no
-// better. The same name in another case is the same.
-func (s *record) twice(at *names, other *guardfs.Entry) bool {
-	return at.place != nil && other != nil && at.place.Object().Info.Links > 1 && idAt(at.place) == s.Before.ID && idAt(other) == s.Before.ID &&
-		guardfs.NameKey(s.Path) != guardfs.NameKey(s.To)
-}
-
 // used says that others have put something into a directory that came as a whole, or took something out: then it stays where they find it.
 func (p *rollback) used(ctx context.Context, s *record) bool {
 	in, err := p.c.walkForDelete(ctx, s.To, true, nil)
 	return err != nil || HashOf([]byte(in.names)) != s.Names
 }
 
-// undoRename takes a step back that gave something another name. more: look again.
-func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
-	s := &p.steps[i]
-	from := at.temp
-	if idAt(from) == "" {
-		if from = at.to; idAt(from) != s.Before.ID {
-			return false, idAt(at.place) != s.Before.ID && !p.live, nil
-		}
-	}
-	switch {
-	case at.place == nil:
-		return false, false, errDirGone
-	case s.twice(at, from):
-		return true, false, at.place.DropLink(from)
-	case idAt(at.place) == "" && from == at.to && s.Names != "" && p.used(ctx, s):
-		return false, true, nil
-	case idAt(at.place) == "":
-		return true, false, put(ctx, at.place, from)
-	case from == at.to: // it stays under its new name, or in the trash
-		return false, true, nil
-	case at.to != nil && idAt(at.to) == "":
-		return true, true, put(ctx, at.to, from)
-	}
-	return false, true, p.dispose(from, s.Path, false)
-}
-
-// set says that the directory of a step that sets its attributes has the new ones, or the old ones. It has neither where a kill came in between.
-func (s *record) set(at *names) (is, was bool, err error) {
-	if idAt(at.place) != s.Before.ID {
-		return false, false, nil
-	}
-	now, err := at.place.DirMetadata()
-	// A name of an attribute that can't be given here was not given.
-	return err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Is)), err == nil && rewind.SameMetadata(metaState(now), metaState(*s.Was)), err
-}
-
-// undoSet takes a step back that set the attributes of a directory. Where others have changed them since, theirs can't be told from half of ours,
-// and go: nothing but a mode is lost.
-func (p *rollback) undoSet(i int, at *names) (stuck bool, err error) {
-	s := &p.steps[i]
-	if at.place == nil {
-		return false, errDirGone
-	}
-	if idAt(at.place) != s.Before.ID {
-		return !p.live, nil
-	}
-	if _, was, err := s.set(at); was || err != nil {
+// rewrite gives what a step has changed in place what it had. Of a file, a mixture of both contents is written over with the old one, the
+// same way; any other content is somebody else's, and stays. Where others have changed the attributes of a directory since, theirs can't be
+// told from half of ours, and go: nothing but a mode is lost.
+func (p *rollback) rewrite(ctx context.Context, s *record, at *names) (stuck bool, err error) {
+	if s.Do == SetDir {
+		_, err = at.place.SetAttributes(at.place.Object().Info.ID, *s.Was)
 		return false, err
-	}
-	_, err = at.place.SetAttributes(at.place.Object().Info.ID, *s.Was)
-	return false, err
-}
-
-// overwritten says that the file of a step that writes in place has the new content, and syncs it: nobody may have come to do that.
-func (s *record) overwritten(at *names) (bool, error) {
-	if idAt(at.place) != s.Before.ID {
-		return false, nil
-	}
-	now, err := at.place.Sum()
-	if err == nil && now.Hash == s.After.Hash {
-		_, _, err = at.place.Overwrite(guardfs.Found(now), nil)
-	}
-	return err == nil && now.Hash == s.After.Hash, err
-}
-
-// undoOverwrite takes a step back that wrote in place. A mixture of both contents is written over with the old one, the same way; any other
-// content is somebody else's, and stays.
-func (p *rollback) undoOverwrite(ctx context.Context, i int, at *names) (stuck bool, err error) {
-	s := &p.steps[i]
-	was, is := s.was, s.is
-	switch {
-	case p.live && was == nil:
-		return false, nil
-	case at.place == nil:
-		return false, errDirGone
-	case idAt(at.place) != s.Before.ID:
-		return true, nil
 	}
 	now, err := at.place.Load(maxLoad)
 	if _, large := errors.AsType[*guardfs.TooLargeError](err); large {
 		return true, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	if now.Hash == s.Before.Hash {
-		_, _, err = at.place.Overwrite(guardfs.Found(now), nil)
-		return false, err
-	}
-	if was == nil {
+	was, is := s.was, s.is
+	if was == nil && err == nil {
 		was, err = p.db.Content(ctx, s.Before.Hash)
 	}
 	if is == nil && err == nil {
