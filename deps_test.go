@@ -65,7 +65,6 @@ var fileAccess = map[string]string{
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
 	"readers/wasm":            "its own compiled code",
 	"cmd/moltis-fs":           "the configuration, and the terminal",
-	"grep/ignore/peers":       "the trees of tests, with the packages that are compared",
 	"scripts/pack":            "the file of a module that it compresses",
 	"scripts/peerbench":       "the files that the servers work on",
 	"internal/testbox":        "the keys of a server of tests",

@@ -15,7 +15,15 @@ import (
 
 	"moltisfs/grep/ignore"
 	"moltisfs/grep/tree"
+	"moltisfs/internal/testdir"
 )
+
+func TestMain(m *testing.M) {
+	remove := testdir.InMemory()
+	status := m.Run()
+	remove()
+	os.Exit(status)
+}
 
 var (
 	forests = flag.Int("forests", 200, "generated trees that are compared with git")
@@ -176,6 +184,33 @@ func TestGit(t *testing.T) {
 			}
 			t.Logf("%d trees, %d differ from git", trees, bad)
 		})
+	}
+}
+
+// constructs are rules of one construct each; each is the only rule of one tree that is compared with git.
+var constructs = []string{
+	"ba?", "[!a]", "[^a].txt", "a/b", "a/**", "/*\n!*az/", "doc/\n!*/", "***/x", "foo**/bar", "a[", "[[:digit:]]", "{a,b}", "a\\ ", " lead", "trail ", "tab\t",
+	"\\#hash", "\\!bang", "\xef\xbb\xbfbom", "^c", "a+b", "(p)", "$d", "n**m", "?", "??", "*.log\n!keep.log", "/top", "a/**/b", "**/x", "!x", "[a-c]", "[]a]",
+	"[\u00fc", "a*a*a*a*a*a*a*a*b",
+}
+
+var constructFiles = []string{
+	"ba?", "bar", "bax", "a.txt", "b.txt", "a/b", "a/c/b", "x/a/b", "doc/one", "baz/one", "fob/one", "p/q/x", "x/y", "foo/bar", "foox/y/bar", "foobar/bar", "7", "a ", " lead", "trail", "trail ",
+	"tab", "tab\t", "#hash", "!bang", "bom", "^c", "c", "a+b", "aab", "(p)", "p/z", "$d", "d", "nm", "nxm", "n/m", "é", "e", "keep.log", "run.log", "top", "s/top", "]", "{a,b}",
+	strings.Repeat("a", 44) + "c", // takes git a second; sixty would take it fifteen
+}
+
+func TestConstructs(t *testing.T) {
+	t.Parallel()
+	needGit(t)
+	dir := t.TempDir()
+	(&forest{files: constructFiles}).plant(t, dir)
+	for _, rule := range constructs {
+		put(t, dir, ".gitignore", rule+"\n")
+		want, got := gitListed(t, dir), listed(t, dir, ignore.Options{})
+		if !slices.Equal(got, want) {
+			t.Errorf("%q\nhidden by us: %q\nshown by us: %q", rule, minus(want, got), minus(got, want))
+		}
 	}
 }
 

@@ -202,7 +202,7 @@ func (d *Dir) OpenFile(name string) (*File, error) {
 		}
 		full := join(d.name, name)
 		if st.info.Kind != KindFile {
-			return nil, &NotRegularError{Path: full, Kind: k.specialAt(dir, name, &st.info)}
+			return nil, &NotRegularError{Path: full, Kind: st.info.word()}
 		}
 		fd, err := k.openat(dir, name, ReadFlags|unix.O_NOFOLLOW, 0)
 		if err == unix.ELOOP && try < retries { // a link took its place
@@ -237,17 +237,6 @@ func (d *Dir) sameMount(fd int, st status) error {
 		return nil
 	}
 	return d.fs.kernel.refusePseudo(fd)
-}
-
-// specialAt is special for a thing that is not open; its handle reads nothing and wakes nobody.
-func (k *kernel) specialAt(dir int, name string, info *Info) string {
-	if info.Kind == KindOther {
-		if fd, err := k.openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW, 0); err == nil {
-			defer k.close(fd)
-			return k.special(fd, info)
-		}
-	}
-	return k.special(-1, info)
 }
 
 // slurp reads the whole file. See kernel.slurp.

@@ -121,13 +121,13 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 // OpenFile opens the regular file name below d for reading. A link or any other thing is a *NotRegularError.
 func (d *Dir) OpenFile(name string) (*File, error) {
 	for try := 0; ; try++ {
-		fi, _, err := d.look(name, Read)
+		fi, info, err := d.look(name, Read)
 		if err != nil {
 			return nil, err
 		}
 		full := join(d.name, name)
-		if !fi.Mode().IsRegular() {
-			return nil, &NotRegularError{Path: full, Kind: special(fi.Mode())}
+		if info.Kind != KindFile {
+			return nil, &NotRegularError{Path: full, Kind: info.word()}
 		}
 		f, err := openFile(d.root, name, full, fi)
 		var odd *ConflictError

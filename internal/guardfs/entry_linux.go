@@ -189,7 +189,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64, how loading) (
 		return newBefore(st.info, []byte(target), hashOf([]byte(target)), nil), nil
 	case KindFile:
 	default:
-		return nil, &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
+		return nil, &NotRegularError{Path: name, Kind: st.info.word()}
 	}
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {

@@ -111,7 +111,8 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 		}
 		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), hashOf([]byte(target)), nil), nil
 	case !fi.Mode().IsRegular():
-		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
+		info := basicInfo(fi)
+		return nil, &NotRegularError{Path: p.object.Spelled, Kind: info.word()}
 	}
 	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
 	if err != nil {

@@ -41,7 +41,7 @@ func (h *Handle) open() (*File, error) {
 	defer h.fd.done() //nolint:errcheck // Close reports it
 	k := h.fs.kernel
 	if h.object.Info.Kind != KindFile {
-		return nil, &NotRegularError{Path: h.object.Spelled, Kind: k.special(fd, &h.object.Info)}
+		return nil, &NotRegularError{Path: h.object.Spelled, Kind: h.object.Info.word()}
 	}
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
@@ -90,7 +90,7 @@ type File struct {
 func newFile(k *kernel, fd int, name string) (*File, error) {
 	st, err := k.stat(fd)
 	if err == nil && st.info.Kind != KindFile {
-		err = &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
+		err = &NotRegularError{Path: name, Kind: st.info.word()}
 		k.close(fd)
 		return nil, err
 	}

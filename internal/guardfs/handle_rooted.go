@@ -31,7 +31,7 @@ func (h *Handle) Close() error { return h.dir.Close() }
 // open is Handle.Open of what may be read. When another object has taken its name meanwhile, that is a *ConflictError.
 func (h *Handle) open() (*File, error) {
 	if h.object.Info.Kind != KindFile {
-		return nil, &NotRegularError{Path: h.object.Spelled, Kind: special(h.fi.Mode())}
+		return nil, &NotRegularError{Path: h.object.Spelled, Kind: h.object.Info.word()}
 	}
 	return openFile(h.dir, h.leaf, h.object.Spelled, h.fi)
 }
@@ -43,21 +43,6 @@ func (h *Handle) openDir() (*Dir, error) {
 		return nil, err
 	}
 	return newDir(h.fs, root, h.object.True, h.fi, h.fs.judge.Dir(h.object.True)), nil
-}
-
-// special is the word for a thing that is no regular file.
-func special(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "directory"
-	case m&fs.ModeSymlink != 0:
-		return "symlink"
-	case m&fs.ModeNamedPipe != 0:
-		return "fifo"
-	case m&fs.ModeSocket != 0:
-		return "socket"
-	}
-	return "device"
 }
 
 // File is a regular file open for reading.
@@ -80,15 +65,19 @@ func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 		return nil, &PathError{Op: "open", Path: name, Err: cause(err)}
 	}
 	now, err := file.Stat()
+	var info Info
+	if err == nil {
+		info = infoOfFile(file, now)
+	}
 	switch {
 	case err != nil:
 		err = &PathError{Op: "stat", Path: name, Err: cause(err)}
-	case !now.Mode().IsRegular():
-		err = &NotRegularError{Path: name, Kind: special(now.Mode())}
+	case info.Kind != KindFile:
+		err = &NotRegularError{Path: name, Kind: info.word()}
 	case !os.SameFile(fi, now):
 		err = &ConflictError{Path: name, Why: OpenedInTurns}
 	default:
-		return &File{file: file, name: name, info: infoOfFile(file, now)}, nil
+		return &File{file: file, name: name, info: info}, nil
 	}
 	file.Close() //nolint:errcheck // nothing was written through it
 	return nil, err

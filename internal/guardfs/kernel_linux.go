@@ -597,6 +597,15 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 			GID:        x.Gid,
 		},
 	}
+	if s.info.Kind == KindOther {
+		s.info.special = "device"
+		switch x.Mode & unix.S_IFMT {
+		case unix.S_IFIFO:
+			s.info.special = "fifo"
+		case unix.S_IFSOCK:
+			s.info.special = "socket"
+		}
+	}
 	if x.Mask&unix.STATX_BTIME != 0 {
 		s.info.ID.Birth = x.Btime.Sec*1e9 + int64(x.Btime.Nsec)
 	}
@@ -646,25 +655,6 @@ func bitsOf(m fs.FileMode) uint32 {
 		bits |= unix.S_ISVTX
 	}
 	return bits
-}
-
-// special is the word for a thing that is no regular file, as NotRegularError has it.
-func (k *kernel) special(fd int, info *Info) string {
-	switch info.Kind {
-	case KindDir:
-		return "directory"
-	case KindSymlink:
-		return "symlink"
-	}
-	if x, err := k.calls.Statx(fd, "", unix.AT_EMPTY_PATH); err == nil {
-		switch x.Mode & unix.S_IFMT {
-		case unix.S_IFIFO:
-			return "fifo"
-		case unix.S_IFSOCK:
-			return "socket"
-		}
-	}
-	return "device"
 }
 
 // pseudo reports whether a file system of this type is an interface of the kernel: a text read there is made

@@ -61,6 +61,16 @@ type Info struct {
 	Links               uint64 // hard links
 	UID, GID            uint32
 	AccessTime          time.Time // zero where the system does not tell
+
+	special string // the word for KindOther
+}
+
+// word is the word for a thing that is no regular file, as NotRegularError has it.
+func (i *Info) word() string {
+	if i.Kind == KindOther {
+		return i.special
+	}
+	return i.Kind.String()
 }
 
 // unchanged reports whether nothing that a foreign writer changes differs between two looks at an object.

@@ -264,10 +264,20 @@ func (f *FS) Nothing(string) bool { return false }
 // basicInfo is the part of an Info that every system tells.
 func basicInfo(fi fs.FileInfo) Info {
 	const bits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	return Info{
+	i := Info{
 		Kind: kindOf(fi.Mode()), Size: fi.Size(), Mode: fi.Mode() & bits,
 		ModTime: fi.ModTime(), ChangeTime: fi.ModTime(), Links: 1,
 	}
+	if i.Kind == KindOther {
+		i.special = "device"
+		switch m := fi.Mode(); {
+		case m&fs.ModeNamedPipe != 0:
+			i.special = "fifo"
+		case m&fs.ModeSocket != 0:
+			i.special = "socket"
+		}
+	}
+	return i
 }
 
 func kindOf(m fs.FileMode) Kind {

@@ -149,9 +149,7 @@ func parseEvents(b []byte, fn func(Event)) bool {
 			What: happening(mask), Cookie: binary.NativeEndian.Uint32(b[8:]), Dir: mask&unix.IN_ISDIR != 0,
 			Ended: mask&unix.IN_IGNORED != 0,
 			Watch: int(int32(binary.NativeEndian.Uint32(b))), Name: string(name),
-			Names: mask&(unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO) != 0,
-			Gone:  mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0,
-			Lost:  mask&unix.IN_Q_OVERFLOW != 0,
+			Lost: mask&unix.IN_Q_OVERFLOW != 0,
 		})
 		b = b[n:]
 	}

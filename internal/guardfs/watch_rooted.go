@@ -179,7 +179,7 @@ func (w *Watcher) meaning(e fsnotify.Event) (all []Event) {
 					w.forget(name)
 				}
 			}
-			all = append(all, Event{Watch: id, Dir: true, Gone: true, Ended: true})
+			all = append(all, Event{Watch: id, Dir: true, Ended: true})
 		}
 	}
 	id, watched := w.ids[filepath.Dir(e.Name)]
@@ -187,24 +187,18 @@ func (w *Watcher) meaning(e fsnotify.Event) (all []Event) {
 		return all
 	}
 	out := Event{Watch: id, Name: filepath.Base(e.Name), Dir: dir}
-	if e.Has(fsnotify.Create) {
-		all = append(all, named(out, Created))
-	}
-	if e.Has(fsnotify.Write) || e.Has(fsnotify.Chmod) {
+	for _, kind := range []struct {
+		op   fsnotify.Op
+		what Happening
+	}{{fsnotify.Create, Created}, {fsnotify.Write | fsnotify.Chmod, Modified}, {fsnotify.Remove, Removed}, {fsnotify.Rename, MovedFrom}} {
+		if e.Op&kind.op == 0 {
+			continue
+		}
+		if out.What = kind.what; out.What == MovedFrom { // its other name comes as one that is new
+			w.moves++
+			out.Cookie = w.moves
+		}
 		all = append(all, out)
 	}
-	if e.Has(fsnotify.Remove) {
-		all = append(all, named(out, Removed))
-	}
-	if e.Has(fsnotify.Rename) { // its other name comes as one that is new
-		w.moves++
-		out.Cookie = w.moves
-		all = append(all, named(out, MovedFrom))
-	}
 	return all
-}
-
-func named(e Event, what Happening) Event {
-	e.What, e.Names = what, true
-	return e
 }

@@ -5,7 +5,6 @@ package sandbox
 import (
 	"encoding/binary"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,39 +19,44 @@ type calls struct{ s *Session }
 
 // opened is the knowledge of the client about a descriptor.
 type opened struct {
-	flags  int
-	pos    int64 // of a directory, how much of its listing there was
-	synced bool  // nothing was written since it was
+	flags int
+	pos   int64 // of a directory, how much of its listing there was
 
-	at, changes int64         // when told was told
-	told        map[op]*reply // answers that came with it; each serves one question
-	after       *reply        // what it was when all of data had been read: to the second question for that
-	data        *reply        // all that is in it
-	from        int64         // where reading data goes on
+	told        reply // what came with it; each bit serves one question
+	at, changes int64 // when that was told
+	from        int64 // where reading its data goes on
 }
 
 // moment is how long an answer that came with a descriptor serves.
 const moment = 2 * time.Millisecond
 
-// ahead answers q by what came with its descriptor, unless that is too old.
+// toldBy has the bit of an answer that came with a descriptor for each operation that it serves.
+var toldBy = [opSearch + 1]byte{opStatx: hasStat, opName: hasText, opMagic: hasMagic, opGetxattr: noAttrs, opPread: hasData}
+
+// ahead answers q by what came with its descriptor, unless that is too old. Once data was read, the first stat is old too.
 func (p *process) ahead(q *request, into []byte) (r reply, known bool) {
 	p.about(q.fd, func(o *opened) {
-		a := o.told[q.op]
-		switch {
-		case o.told == nil || q.name != "":
-		case time.Now().UnixNano()-o.at >= int64(moment) || o.changes != p.changes.Load():
-			o.told, o.data = nil, nil
-		case q.op == opPread && o.data != nil && q.a == o.from:
-			r.n, known = int64(copy(into, o.data.data[min(q.a, int64(len(o.data.data))):])), true
-			if o.from += r.n; r.n == 0 && len(into) > 0 {
-				o.data = nil
-			}
-			o.told[opStatx], o.told[opName], o.told[opMagic] = nil, nil, nil
-		case a != nil:
-			r, known, o.told[q.op] = *a, true, nil
-		case q.op == opStatx && o.after != nil:
-			r, known, o.after = *o.after, true, nil
+		t := &o.told
+		if time.Now().UnixNano()-o.at >= int64(moment) || o.changes != p.changes.Load() {
+			*t = reply{}
 		}
+		bit := toldBy[q.op]
+		if bit == hasStat && t.bits&hasStat == 0 {
+			bit = steady
+		}
+		if known = t.bits&bit != 0 && q.name == "" && (q.op != opPread || q.a == o.from); !known {
+			return
+		}
+		r = *t
+		if q.op != opPread {
+			t.bits &^= bit
+			return
+		}
+		r.n = int64(copy(into, t.data[min(q.a, int64(len(t.data))):]))
+		if t.bits &^= hasStat | hasText | hasMagic; r.n == 0 && len(into) > 0 {
+			t.bits &^= hasData
+		}
+		o.from += r.n
 	})
 	return r, known
 }
@@ -105,23 +109,15 @@ func (p *process) done(q *request, into []byte) (reply, error) {
 		p.changes.Add(1)
 		defer p.changes.Add(1)
 	}
-	p.about(q.fd, func(o *opened) {
-		delete(o.told, opStatx)
-		delete(o.told, opName)
-		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
-	})
+	p.about(q.fd, func(o *opened) { o.told.bits &^= hasStat | hasText })
 	changes := p.changes.Load()
 	r, err := p.ask(q, into, nil)
 	if err == nil {
 		err = p.believed(q, &r, into)
 	}
-	if err == nil {
+	if err == nil && q.op == opStatx && q.name == "" && r.text != "" { // where it is comes with what it is
 		p.about(q.fd, func(o *opened) {
-			o.synced = o.synced || q.op == opFsync
-			if q.op == opStatx && q.name == "" && r.text != "" { // where it is comes with what it is
-				o.told, o.after, o.data = map[op]*reply{opName: {text: r.text}}, nil, nil
-				o.at, o.changes = time.Now().UnixNano(), changes
-			}
+			o.told, o.at, o.changes = reply{bits: hasText, text: r.text}, time.Now().UnixNano(), changes
 		})
 	}
 	return r, err
@@ -214,20 +210,9 @@ func (c calls) opens(q *request) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes, told: map[op]*reply{}}
-	if r.bits&hasStat != 0 {
-		o.told[opStatx], o.told[opMagic] = &r, &r
-	}
-	if r.bits&hasText != 0 && r.text != "" {
-		o.told[opName] = &r
-	}
-	if r.bits&hasData != 0 {
-		o.data = &r
-	}
-	if r.bits&atEnd != 0 && r.bits&(hasData|hasStat) == hasData|hasStat {
-		o.told[opGetxattr], o.after = &reply{}, &reply{stat: r.stat}
-	}
 	fd := int(r.n)
+	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes, told: r}
+	o.told.n = 0
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
 	if fd < 0 || fd >= 1<<fdBits || p.known.open[fd] != nil { // a number that is none, or that it gave
@@ -237,8 +222,7 @@ func (c calls) opens(q *request) (int, error) {
 	return p.turn<<fdBits | fd, nil
 }
 
-// Close waits only where something was written, and not synced since: there the file system may
-// tell that it could not.
+// Close waits only for a file that may have been written: there the file system may tell that it could not.
 func (c calls) Close(fd int) error {
 	p, fd, err := c.s.of(fd)
 	if err != nil {
@@ -248,7 +232,7 @@ func (c calls) Close(fd int) error {
 	o := p.known.open[fd]
 	delete(p.known.open, fd)
 	p.openMu.Unlock()
-	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && !o.synced {
+	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
 		return err
 	}
@@ -335,31 +319,9 @@ func (c calls) Pread(fd int, buf []byte, off int64) (int, error) {
 	return int(r.n), err
 }
 
-// Write waits for the answer only where the caller has to know how much was stored: at the end of
-// somebody's file. Else an error is that of the calls that follow, which are made one after
-// another.
 func (c calls) Write(fd int, buf []byte) (int, error) {
-	p, fd, o, err := c.known(fd)
-	if err != nil {
-		return 0, err
-	}
-	p.openMu.Lock()
-	o.synced = false
-	p.openMu.Unlock()
-	if o.flags&unix.O_APPEND != 0 {
-		r, err := p.done(&request{op: opWrite, fd: fd, data: buf[:min(len(buf), chunk)]}, nil)
-		return int(r.n), err
-	}
-	p.changes.Add(1)
-	for rest := buf; len(rest) > 0; {
-		if p.isDead() {
-			return 0, unavailable(p.why())
-		}
-		part := rest[:min(len(rest), chunk)]
-		p.tell(&request{op: opWrite, fd: fd, a: 1, data: part})
-		rest = rest[len(part):]
-	}
-	return len(buf), nil
+	r, err := c.call(&request{op: opWrite, fd: fd, data: buf[:min(len(buf), chunk)]}, nil)
+	return int(r.n), err
 }
 
 func (c calls) Seek(fd int, off int64, whence int) (int64, error) {

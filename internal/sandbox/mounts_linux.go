@@ -90,4 +90,7 @@ func (q *queue) Wait(ctx context.Context) error {
 	return err
 }
 
-func (q *queue) Close() error { return q.Remove(-1) }
+func (q *queue) Close() error {
+	_, err := q.p.done(&request{op: opClose, fd: q.n}, nil)
+	return err
+}

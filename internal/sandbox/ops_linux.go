@@ -8,14 +8,14 @@ import (
 	"io/fs"
 
 	"golang.org/x/sys/unix"
-
-	"moltisfs/internal/guardfs"
 )
 
-// short makes a call that takes no longer than the file system does.
-func (w *worker) short(q *request, r *reply) (err error) {
+// make makes the call of q, if q is permitted. ctx ends those that may take long.
+func (w *worker) make(ctx context.Context, q *request, r *reply) (err error) {
 	switch q.op {
 	case opPing:
+	case opSearch:
+		return w.searched(ctx, q, r)
 	case opOpen2, opOpen, opReopen:
 		return w.opened(q, r)
 	case opClose:
@@ -23,14 +23,17 @@ func (w *worker) short(q *request, r *reply) (err error) {
 	case opMounts:
 		r.data, r.at, err = w.calls.Mounts(q.a)
 		r.bits |= mounts
-	case opInotify, opWatch, opUnwatch, opEvents:
-		return w.watch(q, r)
+	case opInotify, opWatch, opUnwatch, opEvents, opWait:
+		return w.watch(ctx, q, r)
 	case opStatx, opReadlink:
 		return w.look(q, r)
-	case opLink, opRename, opUnlink, opMkdir, opSymlink:
-		return w.change(q)
 	default:
-		return w.file(q, r)
+		if h, _ := w.get(q.fd); h != nil && h.leads != "" && (q.op == opGetdents || q.op == opSeek) {
+			return w.above(h, q, r)
+		}
+		if err = w.permit(q); err == nil {
+			err = w.call(q, r)
+		}
 	}
 	return err
 }
@@ -60,12 +63,11 @@ func (w *worker) opened(q *request, r *reply) error {
 	if _, err = w.admit(fd, flags, r); err != nil {
 		return err
 	}
-	if r.magic, err = w.calls.Magic(fd); err != nil {
-		r.bits &^= hasStat
+	if r.magic, err = w.calls.Magic(fd); err == nil {
+		r.bits |= hasMagic
 	}
 	const plain = unix.O_PATH | unix.O_DIRECTORY | unix.O_WRONLY | unix.O_RDWR
-	regular := r.bits&hasStat != 0 && r.stat[1]&unix.S_IFMT == unix.S_IFREG
-	if regular && flags&plain == 0 {
+	if r.stat[1]&unix.S_IFMT == unix.S_IFREG && flags&plain == 0 {
 		w.begin(fd, r)
 	}
 	return w.told(r)
@@ -90,12 +92,13 @@ func (w *worker) begin(fd int, r *reply) {
 	}
 	var none [1]byte
 	if n, err := w.calls.Fgetxattr(fd, "", none[:]); n == 0 && err == nil {
-		x, err := w.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
-		now := fields(&x)
-		now[10], now[11] = r.stat[10], r.stat[11] // to read may move the time of access
-		if err == nil && now == r.stat {
-			r.bits |= atEnd
-		}
+		r.bits |= noAttrs
+	}
+	x, err := w.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
+	now := fields(&x)
+	now[10], now[11] = r.stat[10], r.stat[11] // to read may move the time of access
+	if err == nil && now == r.stat {
+		r.bits |= steady
 	}
 }
 
@@ -163,65 +166,51 @@ func (w *worker) look(q *request, r *reply) error {
 	return err
 }
 
-// change makes a call that changes names.
-func (w *worker) change(q *request) error {
-	err := w.dir(q.dir, q.name)
-	switch {
-	case err != nil:
-	case q.op == opLink && q.text == "":
-		err = w.in(q.fd)
-	case q.op == opLink, q.op == opRename:
-		err = w.dir(q.fd, q.text)
-	}
-	if err != nil {
-		return err
-	}
+// permit is the error of a call that is not for its descriptors: of names outside of the root only that of an object and the type of its
+// file system are told.
+func (w *worker) permit(q *request) (err error) {
 	switch q.op {
-	case opLink:
-		return w.calls.Linkat(q.fd, q.text, q.dir, q.name)
-	case opRename:
-		return w.calls.Renameat2(q.fd, q.text, q.dir, q.name, uint(q.a))
-	case opUnlink:
-		return w.calls.Unlinkat(q.dir, q.name, int(q.a))
-	case opMkdir:
-		return w.calls.Mkdirat(q.dir, q.name, uint32(q.a))
+	case opName, opMagic:
+		_, err = w.get(q.fd)
+		return err
+	case opAccess:
+		if q.name != "." && !component(q.name) {
+			return unix.EINVAL
+		}
+	case opUnlink, opMkdir, opSymlink:
+		return w.dir(q.dir, q.name)
+	case opLink, opRename:
+		if err = w.dir(q.dir, q.name); err != nil || q.op == opLink && q.text == "" {
+			break
+		}
+		return w.dir(q.fd, q.text)
 	}
-	return w.calls.Symlinkat(q.text, q.dir, q.name)
+	if err == nil {
+		err = w.in(q.fd)
+	}
+	return err
 }
 
-// file makes a call on an open descriptor.
-func (w *worker) file(q *request, r *reply) (err error) {
-	if q.op == opName || q.op == opMagic {
-		_, err = w.get(q.fd)
-	} else if h, _ := w.get(q.fd); h != nil && h.leads != "" {
-		return w.above(h, q, r)
-	} else {
-		err = w.in(q.fd)
-	}
-	if err != nil {
-		return err
-	}
+// call makes a call that is permitted.
+func (w *worker) call(q *request, r *reply) (err error) {
 	c := w.calls
 	switch q.op {
 	case opName:
 		r.text, err = c.Name(q.fd)
 	case opMagic:
 		r.magic, err = c.Magic(q.fd)
-		r.bits |= hasStat
 	case opAccess:
-		if err = unix.EINVAL; q.name == "." || component(q.name) {
-			err = c.Faccessat(q.fd, q.name, uint32(q.a))
-		}
+		err = c.Faccessat(q.fd, q.name, uint32(q.a))
 	case opGetdents:
 		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Getdents(q.fd, p) })
 	case opPread:
 		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Pread(q.fd, p, q.a) })
 	case opGetxattr:
-		err = w.read(r, int(q.b), func(p []byte) (int, error) {
-			return c.Fgetxattr(q.fd, q.name, p)
-		})
+		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Fgetxattr(q.fd, q.name, p) })
 	case opWrite:
-		r.n, err = w.write(q)
+		var n int
+		n, err = c.Write(q.fd, q.data)
+		r.n = int64(max(n, 0))
 	case opSeek:
 		r.n, err = c.Seek(q.fd, q.a, int(q.b))
 	case opSetxattr:
@@ -234,10 +223,24 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		err = c.ChmodPath(q.fd, uint32(q.a))
 	case opTouch:
 		err = c.Touch(q.fd, unix.Timespec{Sec: q.a, Nsec: q.b})
+	case opFallocate:
+		err = c.Fallocate(q.fd, uint32(q.a), q.b, q.c)
 	case opTruncate:
 		err = c.Ftruncate(q.fd, q.a)
+	case opFsync:
+		err = c.Fsync(q.fd)
 	case opLease:
 		err = c.Lease(q.fd)
+	case opLink:
+		err = c.Linkat(q.fd, q.text, q.dir, q.name)
+	case opRename:
+		err = c.Renameat2(q.fd, q.text, q.dir, q.name, uint(q.a))
+	case opUnlink:
+		err = c.Unlinkat(q.dir, q.name, int(q.a))
+	case opMkdir:
+		err = c.Mkdirat(q.dir, q.name, uint32(q.a))
+	case opSymlink:
+		err = c.Symlinkat(q.text, q.dir, q.name)
 	default:
 		err = unix.ENOSYS
 	}
@@ -258,77 +261,24 @@ func (w *worker) above(h *held, q *request, r *reply) error {
 	return unix.EACCES
 }
 
-// write stores all data of q. With a set nobody waits.
-func (w *worker) write(q *request) (n int64, err error) {
-	p := q.data
-	for len(p) > 0 && err == nil {
-		var m int
-		m, err = w.calls.Write(q.fd, p)
-		switch {
-		case err == unix.EINTR && q.a != 0:
-			m, err = 0, nil
-		case err == nil && m == 0:
-			err = unix.EIO
-		}
-		if n += int64(max(m, 0)); q.a == 0 {
-			return n, err
-		}
-		p = p[max(m, 0):]
-	}
-	return n, err
-}
-
-// long makes a call that may take long.
-func (w *worker) long(ctx context.Context, q *request, r *reply) error {
-	switch q.op {
-	case opSearch:
-		return w.searched(ctx, q, r)
-	case opWait:
-		queue, err := w.queue(q.fd)
-		if err == nil {
-			err = queue.Wait(ctx)
-		}
-		if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) {
-			err = unix.ECANCELED
-		}
-		return err
-	}
-	if err := w.in(q.fd); err != nil {
-		return err
-	}
-	if q.op == opFsync {
-		return w.calls.Fsync(q.fd)
-	}
-	return w.calls.Fallocate(q.fd, uint32(q.a), q.b, q.c)
-}
-
-func (w *worker) queue(n int) (guardfs.Inotify, error) {
-	w.tasks.mu.Lock()
-	defer w.tasks.mu.Unlock()
-	if q := w.queues[n]; q != nil {
-		return q, nil
-	}
-	return nil, unix.EBADF
-}
-
-// watch keeps queues of changes. Closing one is unwatching -1.
-func (w *worker) watch(q *request, r *reply) error {
+// watch keeps queues of changes. Each is an entry of the table, by a number that no descriptor has.
+func (w *worker) watch(ctx context.Context, q *request, r *reply) error {
 	if q.op == opInotify {
 		queue, err := w.calls.Inotify()
 		if err == nil {
-			w.tasks.mu.Lock()
-			w.next++
-			w.queues[w.next], r.n = queue, int64(w.next)
-			w.tasks.mu.Unlock()
+			r.n = int64(w.hold(&held{queue: queue}))
 		}
 		return err
 	}
-	queue, err := w.queue(q.fd)
-	if err != nil {
-		return err
-	}
+	h, err := w.get(q.fd)
 	switch {
-	case q.op == opWatch:
+	case err != nil:
+		return err
+	case h.queue == nil:
+		return unix.EBADF
+	}
+	switch q.op {
+	case opWatch:
 		mask := uint32(q.a)
 		if h, _ := w.get(q.dir); h != nil && h.leads != "" { // the names beside what leads on are not told
 			mask = mask&^unix.IN_ALL_EVENTS | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
@@ -337,18 +287,18 @@ func (w *worker) watch(q *request, r *reply) error {
 		}
 		if err == nil {
 			var id int
-			id, err = queue.Add(q.dir, mask)
+			id, err = h.queue.Add(q.dir, mask)
 			r.n = int64(id)
 		}
-	case q.op == opEvents:
-		err = w.read(r, int(q.b), queue.Read)
-	case q.a < 0:
-		w.tasks.mu.Lock()
-		delete(w.queues, q.fd)
-		w.tasks.mu.Unlock()
-		err = queue.Close()
-	default:
-		err = queue.Remove(int(q.a))
+	case opUnwatch:
+		err = h.queue.Remove(int(q.a))
+	case opEvents:
+		err = w.read(r, int(q.b), h.queue.Read)
+	case opWait:
+		err = h.queue.Wait(ctx)
+		if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) {
+			err = unix.ECANCELED
+		}
 	}
 	return err
 }

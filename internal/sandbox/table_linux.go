@@ -18,16 +18,27 @@ type table struct {
 	calls guardfs.Calls
 	root  string // true name
 
-	mu   sync.Mutex
-	held map[int]*held
+	mu     sync.Mutex
+	held   map[int]*held
+	queues int // how many there were
 }
 
-// held is one descriptor.
+// held is one descriptor, or a queue of changes.
 type held struct {
 	inside bool   // it was at or below the root when it was opened
 	leads  string // of a directory above the root: the entry on the way there, the only one it shows
 	listed bool   // that was told
-	failed error  // of a write that nobody has waited for
+	queue  guardfs.Inotify
+}
+
+// hold puts a queue into the table.
+func (t *table) hold(h *held) (number int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queues++
+	number = 1<<fdBits + t.queues
+	t.held[number] = h
+	return number
 }
 
 // within says whether name is the root or below it.
@@ -72,7 +83,7 @@ func (t *table) get(fd int) (*held, error) {
 	if h == nil {
 		return nil, unix.EBADF
 	}
-	return h, h.failed
+	return h, nil
 }
 
 // in is get of a descriptor inside.
@@ -169,16 +180,16 @@ func (t *table) admit(fd, flags int, r *reply) (*held, error) {
 // close takes a descriptor out of the table before its number is free.
 func (t *table) close(fd int) error {
 	h, err := t.get(fd)
-	if h == nil {
+	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	delete(t.held, fd)
 	t.mu.Unlock()
-	if cerr := t.calls.Close(fd); err == nil {
-		err = cerr
+	if h.queue != nil {
+		return h.queue.Close()
 	}
-	return err
+	return t.calls.Close(fd)
 }
 
 // fields are the parts of a statx that a frame carries.

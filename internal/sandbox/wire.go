@@ -12,7 +12,7 @@ import (
 )
 
 // protocol is the version of the frames. A worker of another one is refused.
-const protocol = 4
+const protocol = 5
 
 // A frame is the length of its rest (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
@@ -90,12 +90,14 @@ type reply struct {
 
 // The bits of a reply.
 const (
-	hasStat = 1 << iota // stat and magic
-	hasText             // the name of what was opened, by which text is known to be one
-	hasData             // all that is in the file that was opened
-	atEnd               // stat was true before and after, and there are no attributes
-	mounts              // at
-	more                // another frame of this reply follows
+	hasStat  = 1 << iota
+	hasText  // the name of what was opened, by which text is known to be one
+	hasMagic // of what was opened
+	hasData  // all that is in the file that was opened
+	steady   // stat is still true after data was read
+	noAttrs  // what was opened has no attributes
+	mounts   // at
+	more     // another frame of this reply follows
 )
 
 // stat has the fields of statx in the order of the system's.

@@ -51,8 +51,6 @@ type worker struct {
 type tasks struct {
 	mu      sync.Mutex
 	running map[uint32]context.CancelFunc
-	queues  map[int]guardfs.Inotify
-	next    int
 	judges  map[string]guardfs.Judge
 	behind  atomic.Int64 // calls that the reader did not wait for
 }
@@ -64,7 +62,7 @@ func (o Work) Run(in, out int) error {
 }
 
 func (w *worker) run(o Work, in io.Reader) error {
-	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
+	w.running = map[uint32]context.CancelFunc{}
 	f := newFrames(in)
 	id, body, err := f.next()
 	if err == io.EOF {
@@ -192,7 +190,7 @@ func (w *worker) take(id uint32, q *request, r *reply) error {
 		}
 		go func() {
 			var r reply
-			w.call(&own, &r, func() error { return w.long(ctx, &own, &r) })
+			w.reply(ctx, &own, &r)
 			w.tasks.mu.Lock()
 			delete(w.running, id)
 			w.tasks.mu.Unlock()
@@ -212,44 +210,31 @@ func (w *worker) take(id uint32, q *request, r *reply) error {
 		return nil
 	}
 	*r = reply{room: r.room}
-	w.call(q, r, func() error { return w.short(q, r) })
+	w.reply(context.Background(), q, r)
 	if id == 0 {
 		return nil
 	}
 	return w.answer(id, r)
 }
 
-// call makes a call and notes its error. The error of a write which nobody waits for is the error of all that
-// follows on the descriptor.
-func (w *worker) call(q *request, r *reply, make func() error) {
+// reply makes the call of q, and puts its answer or its error into r.
+func (w *worker) reply(ctx context.Context, q *request, r *reply) {
 	hook := w.hook
 	if hook == nil {
 		hook = func(*request, bool) error { return nil }
 	}
 	err := hook(q, false)
 	if err == nil {
-		err = make()
+		err = w.make(ctx, q, r)
 	}
 	if late := hook(q, true); err == nil {
 		err = late
 	}
-	if err != nil && q.op == opWrite && q.a != 0 {
-		w.table.mu.Lock()
-		if h := w.held[q.fd]; h != nil {
-			h.failed = err
-		}
-		w.table.mu.Unlock()
-	}
-	w.set(r, err)
-}
-
-// set puts an error into a reply.
-func (w *worker) set(r *reply, err error) {
-	if err == nil {
-		return
-	}
 	var errno unix.Errno
-	if !errors.As(err, &errno) {
+	switch {
+	case err == nil:
+		return
+	case !errors.As(err, &errno):
 		r.text, errno = cut(err.Error()), unix.EIO
 		r.bits |= hasText
 	}
