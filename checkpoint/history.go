@@ -22,34 +22,24 @@ type history struct {
 const (
 	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, coalesce(t.name, ''), op.tool, op.kind,
 		op.outcome, op.pin, coalesce(op.label, ''), coalesce(op.undo_of, 0), coalesce(op.restore_of, 0),
-		coalesce(op.run, 0), coalesce(op.top, -1), coalesce(u.id, ''), coalesce(r.id, '') FROM `
+		coalesce(op.run, 0), op.undone_by IS NOT NULL, coalesce(u.id, ''), coalesce(r.id, ''), coalesce(n.id, '') FROM `
 	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn
-		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of`
+		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of LEFT JOIN op n ON n.seq=op.undone_by`
 )
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
-	err = h.eachEntry(ctx, from, args, func(e entry) bool {
-		out = append(out, e)
-		return true
-	})
-	return out, err
-}
-
-// eachEntry is entries one by one, until fn says stop.
-func (h *history) eachEntry(ctx context.Context, from string, args []any, fn func(entry) bool) error {
-	return each(ctx, h.q, opQuery+from, args, func(row scanner) error {
+	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
 		var e entry
 		var ts, outcome int64
 		c := &Checkpoint{}
 		err := row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
-			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &e.top, &c.UndoOf, &c.RestoreOf)
+			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &e.undone, &c.UndoOf, &c.RestoreOf, &c.UndoneBy)
 		c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
-		if err == nil && !fn(e) {
-			err = fs.SkipAll
-		}
+		out = append(out, e)
 		return err
 	})
+	return out, err
 }
 
 // sessions are the rows of table session that s sees.
@@ -100,14 +90,18 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who below seq from the newest down, without their changes, until fn says stop.
-func (h *history) newest(ctx context.Context, who Scope, seq int64, fn func(entry) bool) error {
+// newest lists the n newest checkpoints of who for which term holds, the newest first.
+func (h *history) newest(ctx context.Context, who Scope, n int, term string, args ...any) ([]entry, error) {
 	w, err := h.scope(ctx, who, "op.session")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.and("op.seq < ?", seq)
-	return h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, fn)
+	w.and(term, args...)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC LIMIT ?", append(w.args, n)...)
+	if err != nil {
+		return nil, err
+	}
+	return es, h.fillChanges(ctx, es)
 }
 
 // head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.

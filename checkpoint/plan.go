@@ -119,7 +119,7 @@ type entry struct {
 	seq               int64
 	undoOf, restoreOf int64
 	run               int64 // below 0: retention took some of it
-	top               int64 // see save.top; unknownTop
+	undone            bool  // an undo of it holds
 	c                 *Checkpoint
 }
 
