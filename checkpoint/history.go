@@ -139,9 +139,7 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	for _, e := range es {
 		by[e.seq] = e.c
 	}
-	err = h.eachChange(ctx, changesOfPath+" AND c.op>=?",
-		func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
-	return es, err
+	return es, h.eachChange(ctx, changesOfPath+" AND c.op>=?", into(by), []byte(path), seq)
 }
 
 // A treeMove is an operation that moved a tree: it went, or came back.
@@ -250,7 +248,7 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 			e := some[min(i, len(some)-1)]
 			by[e.seq], seqs[i] = e.c, e.seq
 		}
-		if err := h.eachChange(ctx, q, func(seq int64) *Checkpoint { return by[seq] }, seqs...); err != nil {
+		if err := h.eachChange(ctx, q, into(by), seqs...); err != nil {
 			return err
 		}
 	}
@@ -261,11 +259,20 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 	// As a range, so that it goes by the path: an operation may have as many changes as a tree has files.
 	return h.eachChange(ctx, changesOfPath+" AND c.op>=? AND c.op<=?",
-		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
+		into(map[int64]*Checkpoint{e.seq: e.c}), []byte(path), e.seq, e.seq)
 }
 
-// eachChange reads the changes that q finds, a query of changeColumns, into the checkpoints that of gives for their numbers.
-func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+// into adds changes to the checkpoints of their numbers.
+func into(by map[int64]*Checkpoint) func(seq int64, c Recorded) {
+	return func(seq int64, c Recorded) {
+		if to := by[seq]; to != nil {
+			to.Changes = append(to.Changes, c)
+		}
+	}
+}
+
+// eachChange calls fn with the changes that q finds, a query of changeColumns, and the numbers of their checkpoints.
+func (h *history) eachChange(ctx context.Context, q string, fn func(seq int64, c Recorded), args ...any) error {
 	var r struct { // one for all rows
 		op, bits int64
 		Recorded
@@ -289,8 +296,8 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 				s.Tail, s.Hash = s.Hash, ""
 			}
 		}
-		if to := of(r.op); err == nil && to != nil {
-			to.Changes = append(to.Changes, *c)
+		if err == nil {
+			fn(r.op, *c)
 		}
 		return err
 	})

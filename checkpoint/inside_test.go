@@ -193,7 +193,7 @@ func TestIndexes(t *testing.T) {
 		"a turn to go to":             Restore{Turn: "t3"},
 		"a time to go to":             Restore{Since: time.Now().Add(time.Hour)},
 		"a path's last dir":           func(h *history) error { _, err := h.head(t.Context(), me, "/w/f1", afterAll); return err },
-		"what it knows":               func(h *history) error { _, err := knownOf(t.Context(), h, me, "/w/f1"); return err },
+		"what it knows":               func(h *history) error { _, err := h.known(t.Context(), me); return err },
 		"what was lost":               func(h *history) error { _, err := h.lost(t.Context(), me); return err },
 		"retention, nothing":          func(h *history) error { _, err := column[int64](t.Context(), h.q, agedQuery, 0, 20, 0); return err },
 	}

@@ -220,7 +220,7 @@ func (w *where) when(yes bool, term string, args ...any) {
 	}
 }
 
-func (w *where) sql() string {
+func (w where) sql() string {
 	if len(w.terms) == 0 {
 		return ""
 	}
@@ -237,32 +237,53 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 	return e.c, err
 }
 
-// Known lists the paths that this session has read or changed, by path, with their last recorded
-// state.
-func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
-	var out []Known
-	err := d.planning(ctx, func(h *history) error {
-		ses := who.sessions()
-		paths, err := column[string](ctx, h.q, `SELECT path FROM path WHERE id IN
-			(SELECT path FROM known WHERE session IN (SELECT id FROM session`+ses.sql()+`)) ORDER BY path`, ses.args...)
-		if err != nil {
-			return err
-		}
-		for _, p := range paths {
-			k, err := knownOf(ctx, h, who, p)
-			if err != nil {
-				return err
-			}
-			if k != nil {
-				out = append(out, *k)
-			}
-		}
-		return nil
+// Known lists the paths that this session has read or changed, by path, with their last recorded state. Left out are those
+// of which all changes were aborted, and those of which retention took the newest: another state now is nobody's change.
+func (d *DB) Known(ctx context.Context, who Scope) (known []Known, err error) {
+	err = d.planning(ctx, func(h *history) error {
+		known, err = h.known(ctx, who)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing known paths: %w", err)
 	}
-	return out, nil
+	return known, nil
+}
+
+func (h *history) known(ctx context.Context, who Scope) (out []Known, err error) {
+	own := map[string]State{}
+	err = h.heads(ctx, who, who, func(_ int64, c Recorded) { own[c.Path] = c.After })
+	if err != nil {
+		return nil, err
+	}
+	err = h.heads(ctx, who, anybody, func(seq int64, c Recorded) {
+		if left, ok := own[c.Path]; ok {
+			out = append(out, Known{c.Path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !h.open[seq], left})
+		}
+	})
+	return out, err
+}
+
+// heads calls fn with the newest change that by has recorded of each path that who knows, in the order of the paths, and the
+// number of its checkpoint.
+func (h *history) heads(ctx context.Context, who, by Scope, fn func(seq int64, c Recorded)) error {
+	knows, err := h.scope(ctx, who, "k.session")
+	if err != nil {
+		return err
+	}
+	of, err := h.scope(ctx, by, "+op.session")
+	if err != nil {
+		return err
+	}
+	of.and("op.outcome<>?", outcomeCode(Aborted))
+	changed, read := of.with("op.kind<>?", KindRead), of.with("op.kind=?", KindRead)
+	newest := func(w where) string {
+		return "(SELECT cp.op FROM " + opsOfPath + w.with("cp.path=p.id").sql() + " ORDER BY cp.op DESC LIMIT 1)"
+	}
+	q := changeColumns + " FROM (SELECT p.id, p.gone, coalesce(" + newest(changed) + ", " + newest(read) + ") AS op FROM path p" +
+		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op=x.op" + changeJoins +
+		" WHERE coalesce(x.gone, 0) <= x.op ORDER BY p.path"
+	return h.eachChange(ctx, q, fn, slices.Concat(changed.args, read.args, knows.args)...)
 }
 
 // Expects reports whether the disk may be in state s without anybody outside having changed it: its
@@ -282,29 +303,6 @@ func (s State) likely(now State) bool {
 	}
 	return s.kind() != File || s.bare() || now.bare() ||
 		s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
-}
-
-// knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
-// aborted, or retention took the newest.
-func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
-	head, err := h.head(ctx, anybody, path, afterAll)
-	if err != nil || head == nil {
-		return nil, err
-	}
-	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
-		return nil, err // its last state is not known any more: another state now is nobody's change
-	}
-	c := head.change(path)
-	stored := c.AfterStored || c.After.Kind != File
-	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
-	if !who.sees(head.c.Principal, head.c.Session) {
-		own, err := h.head(ctx, who, path, afterAll)
-		if err != nil || own == nil {
-			return nil, err
-		}
-		k.Own = own.change(path).After
-	}
-	return k, nil
 }
 
 // LastDir is the mode of the directory when anybody recorded it last, on its own or because

@@ -56,7 +56,6 @@ type save struct {
 	seq   int64
 	id    ID
 	names []string // of large contents that were written
-	large int64    // their bytes
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -133,7 +132,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	return s.d.fits(ctx, tx, last.files+s.large)
+	return s.d.fits(ctx, tx)
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -152,16 +151,14 @@ func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
 	return seq, err
 }
 
-// latest has the number of a session, those of the newest checkpoint and content, 0 for none, and the bytes of all large
-// contents.
-type latest struct{ session, op, content, files int64 }
+// latest has the numbers of a session, and of the newest checkpoint and content, 0 for none.
+type latest struct{ session, op, content int64 }
 
 // latest gives the numbers for the session of op, which it makes if there is none.
 func (tx *tx) latest(ctx context.Context, op *Op) (l latest, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT coalesce((SELECT id FROM session WHERE principal=? AND name=?), 0),
-		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content),
-		(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)`,
-		op.Principal, op.Session).Scan(&l.session, &l.op, &l.content, &l.files)
+		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content)`,
+		op.Principal, op.Session).Scan(&l.session, &l.op, &l.content)
 	if err == nil && l.session == 0 {
 		const session = "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id"
 		l.session, err = one[int64](ctx, tx, session, op.Principal, op.Session)
@@ -341,7 +338,7 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	}
 	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
 	if r.Name != "" {
-		s.names, s.large = append(s.names, r.Name), s.large+r.Bytes
+		s.names = append(s.names, r.Name)
 	}
 	if err != nil {
 		return err
