@@ -195,6 +195,7 @@ func historyCalls(b *testing.B, d *checkpoint.DB, n int) []historyCall {
 			_, err := d.Check(ctx, false)
 			must(b, err)
 		}},
+		{"check, every content read and compared", 1, func(int) { sound(b, d) }},
 		{"stats", 3, func(int) { stats(b, d) }},
 	}
 	return calls
