@@ -162,10 +162,9 @@ bench-peers:
 	CGO_ENABLED=0 GOFLAGS= GOBIN=$(CURDIR)/.ci/peers go install github.com/mark3labs/mcp-filesystem-server@v0.11.1 || echo NOT INSTALLED
 	go run ./scripts/peerbench .ci/peers/moltis-fs .ci/peers/node_modules/.bin/mcp-server-filesystem .ci/peers/mcp-filesystem-server
 
-# Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
+# Checkpoints beside plain copies and git, and the large store: the figures of that chapter. The latter takes an hour.
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkHistory$$' -benchtime 1x -large -timeout 2h
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 
 var alone = flag.Bool("alone", false, "BenchmarkEdit leaves the copies and git out, which keep the disk busy for the others")
 
-var large = flag.Bool("large", false, "benchmarks and tests with 50,000 checkpoints and a million rows")
+var large = flag.Bool("large", false, "BenchmarkHistory with 500,000 checkpoints")
 
 type times []time.Duration
 
@@ -167,73 +166,6 @@ func BenchmarkEdit(b *testing.B) {
 			b.ReportMetric(float64(diskUse(b, copies))/float64(b.N), "copy-B/edit")
 		})
 	}
-}
-
-// fill makes n checkpoints of n/200 files, and returns when every content is in the store.
-func fill(b testing.TB, d *checkpoint.DB, n int) {
-	var wg sync.WaitGroup
-	per := max(n/250, 1)
-	files := make(chan int)
-	for range 8 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for f := range files {
-				rng := rand.New(rand.NewSource(int64(f)))
-				v := source(9<<10, int64(f))
-				for range per {
-					next := nextVersion(rng, v)
-					if _, err := d.Save(ctx, op(edit(fmt.Sprintf("/w/dir/file%d.go", f), v, next))); err != nil {
-						b.Error(err)
-						return
-					}
-					v = next
-				}
-			}
-		}()
-	}
-	for f := range 250 {
-		files <- f
-	}
-	close(files)
-	wg.Wait()
-}
-
-// BenchmarkLarge measures a store of 100,000 checkpoints (with -large; 2,000 without) of 250 files in one session: check with all
-// data, and a gc of half of it.
-//
-//	go test ./checkpoint -run - -bench Large -benchtime 1x -large
-func BenchmarkLarge(b *testing.B) {
-	n := 2_000
-	if *large {
-		n = 100_000
-	}
-	now := &clock{time.Now()}
-	d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
-	must(b, err)
-	defer d.Close()
-	fill(b, d, n)
-	b.ReportMetric(float64(held(b, d))/float64(n), "store-B/checkpoint")
-	b.ResetTimer()
-	for range b.N {
-		var checks times
-		for range 3 {
-			t := time.Now()
-			if r := sound(b, d); r.Read < n {
-				b.Fatalf("only %d contents were read", r.Read)
-			}
-			checks = append(checks, time.Since(t))
-		}
-		b.ReportMetric(checks.at(.5), "check-µs")
-		now.t = now.t.Add(2 * time.Hour)
-		t := time.Now()
-		g, err := d.GC(ctx, false)
-		must(b, err)
-		b.ReportMetric(float64(time.Since(t).Microseconds()), "gc-µs")
-		b.ReportMetric(float64(g.Checkpoints), "gc-checkpoints")
-		sound(b, d)
-	}
-	b.ReportMetric(0, "ns/op")
 }
 
 // held gives the bytes that the store d uses, without its write-ahead log.

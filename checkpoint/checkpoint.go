@@ -274,7 +274,7 @@ type Checkpoint struct {
 	Outcome            Outcome
 	Pinned             bool
 	UndoOf, RestoreOf  ID
-	UndoneBy           ID `json:",omitempty"` // the undo of this one that holds; of an undo, the redo. Only of a list with Filter.Undone
+	UndoneBy           ID `json:",omitempty"` // the undo of this one that holds; of an undo, the redo
 	Changes            []Recorded
 }
 
@@ -446,7 +446,6 @@ type Filter struct {
 	Tool         string // or a kind, by which changes that no tool made are listed
 	Kind, Label  string
 	NoReads      bool      // leave out what was kept only because it was read
-	Undone       bool      // fill in UndoneBy
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
 	Cursor       string    // Next of the page before

@@ -23,7 +23,7 @@ const maxCompiled = 128
 // twice, and several in one string are no statement.
 func (c *conn) statement(ctx context.Context, q string) (*sql.Stmt, error) {
 	st := c.compiled[q]
-	if st != nil || len(c.compiled) >= maxCompiled || strings.Contains(q, " IN (") || strings.Contains(q, ";") {
+	if st != nil || len(c.compiled) >= maxCompiled || strings.Contains(q, inNumbers) || strings.Contains(q, ";") {
 		return st, nil
 	}
 	st, err := c.PrepareContext(ctx, q)

@@ -601,14 +601,14 @@ func one[T any](ctx context.Context, q querier, query string, args ...any) (v T,
 	return v, err
 }
 
-// in is the numbers as " IN (1,2,…)", at most maxIn of them.
+// inNumbers is how in begins.
+const inNumbers = " IN (0"
+
+// in is the numbers of rows as " IN (0,1,2,…)", at most maxIn of them. No row has the number 0.
 func in(numbers []int64) string {
-	b := []byte(" IN (")
-	for i, n := range numbers {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, n, 10)
+	b := []byte(inNumbers)
+	for _, n := range numbers {
+		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
 	return string(append(b, ')'))
 }

@@ -312,7 +312,7 @@ func (tx *tx) drop(ctx context.Context, ids []int64, r *GCResult) (err error) {
 	return err
 }
 
-// forgetSessions removes turns, acts and sessions of which nothing is left.
+// forgetSessions removes turns and sessions of which nothing is left.
 func (d *DB) forgetSessions(ctx context.Context, tx *tx) error {
 	for _, q := range []string{
 		`DELETE FROM turn WHERE after < (SELECT min(seq) FROM op)
@@ -322,7 +322,6 @@ func (d *DB) forgetSessions(ctx context.Context, tx *tx) error {
 			AND EXISTS (SELECT 1 FROM turn t
 				WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
 			AND NOT EXISTS (SELECT 1 FROM op WHERE op.turn=turn.id)`,
-		`DELETE FROM act WHERE NOT EXISTS (SELECT 1 FROM op WHERE op.act=act.id)`,
 	} {
 		if err := tx.exec(ctx, q); err != nil {
 			return err

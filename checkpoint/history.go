@@ -22,34 +22,24 @@ type history struct {
 const (
 	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, coalesce(t.name, ''), op.tool, op.kind,
 		op.outcome, op.pin, coalesce(op.label, ''), coalesce(op.undo_of, 0), coalesce(op.restore_of, 0),
-		coalesce(op.run, 0), coalesce(op.top, -1), coalesce(u.id, ''), coalesce(r.id, '') FROM `
+		coalesce(op.run, 0), op.undone_by IS NOT NULL, coalesce(u.id, ''), coalesce(r.id, ''), coalesce(n.id, '') FROM `
 	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn
-		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of`
+		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of LEFT JOIN op n ON n.seq=op.undone_by`
 )
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
-	err = h.eachEntry(ctx, from, args, func(e entry) bool {
-		out = append(out, e)
-		return true
-	})
-	return out, err
-}
-
-// eachEntry is entries one by one, until fn says stop.
-func (h *history) eachEntry(ctx context.Context, from string, args []any, fn func(entry) bool) error {
-	return each(ctx, h.q, opQuery+from, args, func(row scanner) error {
+	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
 		var e entry
 		var ts, outcome int64
 		c := &Checkpoint{}
 		err := row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
-			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &e.top, &c.UndoOf, &c.RestoreOf)
+			&c.Label, &e.undoOf, &e.restoreOf, &e.run, &e.undone, &c.UndoOf, &c.RestoreOf, &c.UndoneBy)
 		c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
-		if err == nil && !fn(e) {
-			err = fs.SkipAll
-		}
+		out = append(out, e)
 		return err
 	})
+	return out, err
 }
 
 // sessions are the rows of table session that s sees.
@@ -100,14 +90,18 @@ func (h *history) those(ctx context.Context, who Scope, term string, args ...any
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who below seq from the newest down, without their changes, until fn says stop.
-func (h *history) newest(ctx context.Context, who Scope, seq int64, fn func(entry) bool) error {
+// newest lists the n newest checkpoints of who for which term holds, the newest first.
+func (h *history) newest(ctx context.Context, who Scope, n int, term string, args ...any) ([]entry, error) {
 	w, err := h.scope(ctx, who, "op.session")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.and("op.seq < ?", seq)
-	return h.eachEntry(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, fn)
+	w.and(term, args...)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC LIMIT ?", append(w.args, n)...)
+	if err != nil {
+		return nil, err
+	}
+	return es, h.fillChanges(ctx, es)
 }
 
 // head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.
@@ -145,9 +139,7 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	for _, e := range es {
 		by[e.seq] = e.c
 	}
-	err = h.eachChange(ctx, changesOfPath+" AND c.op>=?",
-		func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
-	return es, err
+	return es, h.eachChange(ctx, changesOfPath+" AND c.op>=?", into(by), []byte(path), seq)
 }
 
 // A treeMove is an operation that moved a tree: it went, or came back.
@@ -256,7 +248,7 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 			e := some[min(i, len(some)-1)]
 			by[e.seq], seqs[i] = e.c, e.seq
 		}
-		if err := h.eachChange(ctx, q, func(seq int64) *Checkpoint { return by[seq] }, seqs...); err != nil {
+		if err := h.eachChange(ctx, q, into(by), seqs...); err != nil {
 			return err
 		}
 	}
@@ -267,11 +259,20 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 	// As a range, so that it goes by the path: an operation may have as many changes as a tree has files.
 	return h.eachChange(ctx, changesOfPath+" AND c.op>=? AND c.op<=?",
-		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
+		into(map[int64]*Checkpoint{e.seq: e.c}), []byte(path), e.seq, e.seq)
 }
 
-// eachChange reads the changes that q finds, a query of changeColumns, into the checkpoints that of gives for their numbers.
-func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+// into adds changes to the checkpoints of their numbers.
+func into(by map[int64]*Checkpoint) func(seq int64, c Recorded) {
+	return func(seq int64, c Recorded) {
+		if to := by[seq]; to != nil {
+			to.Changes = append(to.Changes, c)
+		}
+	}
+}
+
+// eachChange calls fn with the changes that q finds, a query of changeColumns, and the numbers of their checkpoints.
+func (h *history) eachChange(ctx context.Context, q string, fn func(seq int64, c Recorded), args ...any) error {
 	var r struct { // one for all rows
 		op, bits int64
 		Recorded
@@ -295,8 +296,8 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 				s.Tail, s.Hash = s.Hash, ""
 			}
 		}
-		if to := of(r.op); err == nil && to != nil {
-			to.Changes = append(to.Changes, *c)
+		if err == nil {
+			fn(r.op, *c)
 		}
 		return err
 	})

@@ -188,12 +188,12 @@ func TestIndexes(t *testing.T) {
 		"a tool in a text":            with(func(f *Filter) { f.Tool, f.PathContains = "Write", "f3" }),
 		"a label in a turn":           with(func(f *Filter) { f.Label, f.Turn = "none", "t1" }),
 		"a path in a turn":            with(func(f *Filter) { f.Path, f.Turn = "/w/f1", "t1" }),
-		"of all, with what is undone": &Filter{AllSessions: true, Undone: true},
+		"of all, with what is undone": &Filter{AllSessions: true},
 		"a label to go to":            Restore{Label: "none"},
 		"a turn to go to":             Restore{Turn: "t3"},
 		"a time to go to":             Restore{Since: time.Now().Add(time.Hour)},
 		"a path's last dir":           func(h *history) error { _, err := h.head(t.Context(), me, "/w/f1", afterAll); return err },
-		"what it knows":               func(h *history) error { _, err := knownOf(t.Context(), h, me, "/w/f1"); return err },
+		"what it knows":               func(h *history) error { _, err := h.known(t.Context(), me); return err },
 		"what was lost":               func(h *history) error { _, err := h.lost(t.Context(), me); return err },
 		"retention, nothing":          func(h *history) error { _, err := column[int64](t.Context(), h.q, agedQuery, 0, 20, 0); return err },
 	}
@@ -233,14 +233,15 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-// Whatever the order of changes, runs, reads, undos, redos and aborts: the short way down finds what the walk over all finds.
+// Whatever the order of changes, runs, reads, undos, redos and aborts: an undo and a redo find what a walk from the newest checkpoint
+// down finds.
 func TestUndoPassesByNothing(t *testing.T) {
 	t.Parallel()
 	d := fresh(t, Options{})
 	me := Scope{Principal: "ann", Session: "s"}
 	rng := rand.New(rand.NewPCG(1, 43))
 	var saved []ID
-	passed := 0
+	redos := 0
 	for i := range 500 {
 		o := Op{Tool: "Edit", Kind: KindEdit, Principal: me.Principal, Session: me.Session, Changes: []Change{{
 			Path: fmt.Sprintf("/w/f%d", rng.IntN(9)), Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}
@@ -251,20 +252,20 @@ func TestUndoPassesByNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		switch rng.IntN(12) {
+		switch rng.IntN(13) {
 		case 0, 1, 2, 3:
 			plan(d.Undo)
-		case 4:
+		case 4, 5:
 			plan(d.Redo)
-		case 5:
+		case 6:
 			o.Kind = KindRead
-		case 6, 7:
+		case 7, 8:
 			o.Run = int64(1 + i/20)
-		case 8:
+		case 9:
 			if len(saved) > 0 { // it was not the newest any more when it was saved
 				o.Kind, o.UndoOf = KindRestore, saved[max(0, len(saved)-1-rng.IntN(3))]
 			}
-		case 9:
+		case 10:
 			o.Kind = KindRead
 			if len(saved) > 0 {
 				if err := d.Settle(t.Context(), saved[max(0, len(saved)-1-rng.IntN(4))], Aborted); err != nil {
@@ -277,27 +278,58 @@ func TestUndoPassesByNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		saved = append(saved, s.ID)
-		var want ID
-		err = d.view(t.Context(), func(h *history) error {
-			seen := &undone{cancelled: map[int64]bool{}}
-			return h.newest(t.Context(), me, afterAll, func(e entry) bool {
-				switch {
-				case !e.changes(), seen.has(e):
-				case e.undoOf != 0:
-					seen.note(e)
-				default:
-					want = e.c.ID
-				}
-				passed += count(seen.mayPass(e))
-				return want == ""
-			})
+		var all []entry
+		if err := d.view(t.Context(), func(h *history) (err error) {
+			all, err = h.those(t.Context(), me, "1=1")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		undo, redo := walk(t, all)
+		p, err := d.Undo(t.Context(), me)
+		if undo == "" != errors.Is(err, ErrNothing) || err == nil && p.UndoOf != undo {
+			t.Fatalf("after %d: undo is %+v %v, not of %s", i, p, err, undo)
+		}
+		p, err = d.Redo(t.Context(), me)
+		if redo == "" != errors.Is(err, ErrNothing) || err == nil && p.UndoOf != redo {
+			t.Fatalf("after %d: redo is %+v %v, not of %s", i, p, err, redo)
+		}
+		redos += count(redo != "")
+	}
+	if redos < 50 {
+		t.Errorf("there were only %d redos to find", redos)
+	}
+}
+
+// walk goes through all checkpoints of a session from the newest down, and gives the change that an undo, and the undo that a redo takes back.
+// An operation that could cancel another has been seen before that one comes up.
+func walk(t *testing.T, all []entry) (undo, redo ID) {
+	var holding []entry // undos that are not cancelled themselves, the newest first
+	by := map[int64]entry{}
+	for _, e := range all {
+		by[e.seq] = e
+	}
+	for _, e := range slices.Backward(all) {
+		i := slices.IndexFunc(holding, func(o entry) bool {
+			return o.undoOf == e.seq || o.sameRun(e) && e.undoOf == 0 && o.restoreOf != 0 && o.restoreOf <= e.seq && e.seq <= o.undoOf
 		})
-		p, undoErr := d.Undo(t.Context(), me)
-		if err != nil || want == "" != errors.Is(undoErr, ErrNothing) || undoErr == nil && p.UndoOf != want {
-			t.Fatalf("after %d: %+v %v, not %s: %v", i, p, undoErr, want, err)
+		want := ID("")
+		if i >= 0 {
+			want = holding[i].c.ID
+		}
+		if e.c.UndoneBy != want {
+			t.Errorf("%s is said to be undone by %q, not %q", e.c.ID, e.c.UndoneBy, want)
+		}
+		switch {
+		case i >= 0 || !e.changes():
+		case e.undoOf != 0:
+			holding = append(holding, e)
+			if undo == "" && redo == "" && by[e.undoOf].undoOf == 0 {
+				redo = e.c.ID
+			}
+		case undo == "":
+			undo = e.c.ID
 		}
 	}
-	if passed < 100 {
-		t.Errorf("there were only %d short ways", passed)
-	}
+	return undo, redo
 }

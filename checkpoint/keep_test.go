@@ -224,11 +224,10 @@ func TestFewLargeCheckpointsGoOneByOne(t *testing.T) {
 	}
 }
 
-// Retention in the middle of use: a model-checked random run while another goroutine cleans all the time.
-func TestRandomWhileCleaning(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{})
-	stop := make(chan struct{})
-	done := make(chan error, 1)
+// meanwhile does something over and over until end, or until it fails.
+func meanwhile(t *testing.T, do func() error) (end func()) {
+	t.Helper()
+	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
 			select {
@@ -237,21 +236,33 @@ func TestRandomWhileCleaning(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := d.GC(ctx, false); err != nil {
+			if err := do(); err != nil {
 				done <- err
 				return
 			}
 		}
 	}()
+	return func() {
+		close(stop)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Retention in the middle of use: a model-checked random run while another goroutine cleans all the time.
+func TestRandomWhileCleaning(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	end := meanwhile(t, func() error {
+		_, err := d.GC(ctx, false)
+		return err
+	})
 	steps := 600
 	if testing.Short() {
 		steps = 150
 	}
 	checkpointtest.Drive(t, d, 7, steps)
-	close(stop)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	end()
 	sound(t, d)
 }
 
@@ -288,41 +299,4 @@ func TestSkips(t *testing.T) {
 		}
 	}
 	sound(t, d)
-}
-
-func TestExternal(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{})
-	o := op(edit("/w/read", []byte("r"), []byte("r")))
-	o.Kind = checkpoint.KindRead
-	for _, o := range []checkpoint.Op{o, tagged("a", edit("/w/a", []byte("1"), []byte("2"))), tagged("b", edit("/w/b", []byte("1"), []byte("2")))} {
-		if _, err := d.Save(ctx, o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := func(path string, b []byte) checkpointtest.Observed {
-		o := checkpointtest.Observed{Path: path, Content: b}
-		if b != nil {
-			o.State = file(b)
-		}
-		return o
-	}
-	calm, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
-	if err != nil || calm.ID != "" {
-		t.Fatalf("nothing changed outside: a state before an open edit is one of its two; %+v %v", calm, err)
-	}
-	got, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
-	if err != nil || got.ID == "" {
-		t.Fatal("what a shell changed must be recorded:", err)
-	}
-	p, err := d.Plan(ctx, checkpoint.Restore{ID: got.ID, Principal: "ann", Session: "s"})
-	if err != nil || len(p.Items) != 2 {
-		t.Fatal(p, err)
-	}
-	if p.Items[0].Want.Hash != sum([]byte("2")) || p.Items[1].Want.Hash != sum([]byte("r")) || !p.Items[1].Stored {
-		t.Errorf("and can be taken back, even the rm of what was only read: %+v", p.Items)
-	}
-	again, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
-	if err != nil || again.ID != "" {
-		t.Errorf("it is recorded once: %+v %v", again, err)
-	}
 }

@@ -31,7 +31,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
 	}
-	w, by, err := h.narrow(ctx, &f)
+	w, err := h.narrow(ctx, &f)
 	if err != nil {
 		return Page{}, err
 	}
@@ -39,10 +39,9 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	limit := f.limit()
 	p.Checkpoints = make([]Checkpoint, 0, limit)
-	var listed []entry
 	part := strings.ToLower(f.PathContains)
 	for seq := below; p.Next == ""; {
-		es, err := h.below(ctx, &f, by, w, seq, limit+1)
+		es, err := h.below(ctx, &f, w, seq, limit+1)
 		if err == nil {
 			err = h.fillChanges(ctx, es)
 		}
@@ -60,158 +59,126 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 				break
 			}
 			p.Checkpoints, seq = append(p.Checkpoints, *e.c), e.seq
-			listed = append(listed, e)
 		}
 		if len(es) <= limit {
 			break
 		}
 	}
-	if !f.Undone || len(listed) == 0 {
-		return p, nil
-	}
-	undone, err := h.undone(ctx, listed)
-	for i, e := range listed {
-		p.Checkpoints[i].UndoneBy = undone.by(e)
-	}
-	return p, err
+	return p, nil
 }
 
-// parts are rows of a table, each of which has checkpoints: those in from, of which key is its id. Each is asked for its newest, so
-// that nothing goes through all of a session. The zero parts are none.
-type parts struct {
-	table          string
-	of             where
-	from, key, seq string
-}
-
-// narrow is the condition for the checkpoints of f, and the parts that they are in, unless a path or a label finds them.
-func (h *history) narrow(ctx context.Context, f *Filter) (w where, by parts, err error) {
+// narrow is the condition for the checkpoints of f. Where one of its terms holds for few, these are looked up by its index, and the
+// condition has their numbers. Of many, the newest are near: then nothing goes by the index of a term, which would gather all.
+func (h *history) narrow(ctx context.Context, f *Filter) (w where, err error) {
 	own, err := h.scope(ctx, f.scope(), "session")
 	if err != nil {
-		return w, by, err
+		return w, err
 	}
-	var text []int64
+	mine := ""
+	for _, term := range own.terms {
+		mine += " AND " + term
+	}
+	args := func(key any) []any { return append([]any{key}, own.args...) }
+	type look struct {
+		query string
+		args  []any
+	}
+	var looks []look
+	if f.Turn != "" {
+		looks = append(looks, look{"SELECT seq FROM op WHERE turn IN (SELECT id FROM turn WHERE name=?" + mine + ")", args(f.Turn)})
+		w.and("+op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
+	}
 	if f.PathContains != "" {
-		if text, err = h.pathsContaining(ctx, f.PathContains); err != nil {
-			return w, by, err
+		paths, err := h.pathsContaining(ctx, f.PathContains, own)
+		if err != nil {
+			return w, err
+		}
+		if len(paths) <= maxIn { // of more, enough checkpoints have one that none need be looked for
+			looks = append(looks, look{"SELECT op FROM change WHERE path" + in(paths), nil})
+			w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path" + in(paths) + ")")
 		}
 	}
-	texts := f.PathContains != "" && len(text) <= maxIn // of more, enough checkpoints have one that none need be looked for
-	doing := func(w where, of string) where {
-		w.when(f.Tool != "", "("+of+"tool = ? OR "+of+"kind = ?)", f.Tool, f.Tool)
-		w.when(f.Kind != "", of+"kind = ?", f.Kind)
-		return w
+	if !f.Since.IsZero() || !f.Until.IsZero() {
+		since, until := clampNs(f.Since), int64(math.MaxInt64) // the zero time is before all
+		if !f.Until.IsZero() {
+			until = clampNs(f.Until)
+		}
+		looks = append(looks, look{"SELECT seq FROM op WHERE ts >= ? AND ts < ?", []any{since, until}})
+		w.and("+op.ts >= ? AND +op.ts < ?", since, until)
 	}
-	column := "+op.session"
-	switch {
-	case f.Path != "", f.Label != "":
-	case f.Turn != "":
-		by = parts{"turn", own.with("name=?", f.Turn), "op", "op.turn", "op.seq"}
-	case texts:
-		by = parts{"path", where{terms: []string{"id" + in(text)}}, opsOfPath, "cp.path", "cp.op"}
-	case f.Tool != "", f.Kind != "":
-		by = parts{"act", doing(own, ""), "op", "op.act", "op.seq"}
-	case !f.Since.IsZero() || !f.Until.IsZero():
-		column, err = h.fewAt(ctx, f, &w)
-	case f.AllSessions && len(own.terms) > 0:
-		by = parts{"session", f.scope().sessions(), "op", "op.session", "op.seq"}
-	default:
-		column = "op.session"
+	if f.Kind != "" {
+		looks = append(looks, look{"SELECT seq FROM op WHERE kind=?" + mine, args(f.Kind)})
+		w.and("op.kind || '' = ?", f.Kind)
 	}
-	if err == nil && (by.table == "" || by.table == "path") {
-		var scope where
-		scope, err = h.scope(ctx, f.scope(), column)
-		w = where{append(w.terms, scope.terms...), append(w.args, scope.args...)}
+	if f.Tool != "" {
+		looks = append(looks, look{"SELECT seq FROM op WHERE tool=?" + mine + " UNION ALL SELECT seq FROM op WHERE kind=?" + mine,
+			slices.Concat(args(f.Tool), args(f.Tool))})
+		w.and("(op.tool || '' = ? OR op.kind || '' = ?)", f.Tool, f.Tool)
 	}
-	w.when(f.Turn != "" && by.table != "turn", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
-	w.when(texts && by.table != "path", "EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path"+in(text)+")")
-	if by.table != "act" {
-		w = doing(w, "op.")
+	if f.AllSessions && len(own.terms) > 0 {
+		looks = append(looks, look{"SELECT seq FROM op" + own.sql(), own.args})
 	}
 	w.when(f.NoReads, "op.kind <> ?", KindRead)
 	w.when(f.Label != "", "op.label = ?", f.Label)
-	w.when(!f.Since.IsZero(), "op.ts >= ?", clampNs(f.Since))
-	w.when(!f.Until.IsZero(), "op.ts < ?", clampNs(f.Until))
-	return w, by, err
-}
-
-// fewAt adds to w the checkpoints of the time of f if they are few. Of many, the newest are near. session is the column for scope.
-func (h *history) fewAt(ctx context.Context, f *Filter, w *where) (session string, err error) {
+	by := "op."
+	if f.AllSessions || f.Path != "" || f.Label != "" {
+		by = "+op."
+	}
+	if f.Path != "" || f.Label != "" { // these find them by themselves
+		looks = nil
+	}
 	const few = 1000
-	until := int64(math.MaxInt64)
-	if !f.Until.IsZero() {
-		until = clampNs(f.Until)
+	for _, l := range looks {
+		seqs, err := column[int64](ctx, h.q, l.query+" LIMIT ?", append(l.args, few+1)...)
+		if err != nil {
+			return w, err
+		}
+		if len(seqs) <= few {
+			w.and("op.seq" + in(seqs))
+			by = "+op."
+			break
+		}
 	}
-	since := clampNs(f.Since) // the zero time is before all
-	seqs, err := column[int64](ctx, h.q, "SELECT seq FROM op WHERE ts >= ? AND ts < ? LIMIT ?", since, until, few+1)
-	if len(seqs) > few || len(seqs) == 0 {
-		w.when(len(seqs) == 0, "op.seq=0")
-		return "op.session", err
+	for _, term := range own.terms {
+		w.and(by+term, own.args...)
 	}
-	w.and("op.seq" + in(seqs))
-	return "+op.session", err
+	return w, nil
 }
 
-// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a
-// path is asked for, and of whichever part.
-func (h *history) below(ctx context.Context, f *Filter, by parts, w where, seq int64, n int) (es []entry, err error) {
-	add := func(from, column string, w where) {
+// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a path is asked for.
+func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) (es []entry, err error) {
+	if f.Path == "" {
+		w.and("op.seq < ?", seq)
+		return h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq DESC LIMIT ?", append(w.args, n)...)
+	}
+	add := func(path, term string, args ...any) {
 		if err != nil {
 			return
 		}
-		w = w.with(column+" > ? AND "+column+" < ?", least(es, n), seq)
-		more, e := h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
+		w := w.with(thisPath+term+" AND cp.op < ?", append(append([]any{[]byte(path)}, args...), seq)...)
+		more, e := h.entries(ctx, opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT ?", append(w.args, n)...)
 		es, err = append(es, more...), e
-		slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
-		// One checkpoint may be of two of the names.
-		es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
-		es = es[:min(len(es), n)]
-	}
-	if by.table != "" {
-		type part struct{ id, newest int64 }
-		var all []part
-		q := "SELECT id, coalesce((SELECT max(" + by.seq + ") FROM " + strings.TrimSuffix(by.from, joinOp) + " WHERE " + by.key + "=" + by.table + ".id AND " +
-			by.seq + " < ?), 0) AS newest FROM " + by.table + by.of.sql() + " ORDER BY newest DESC"
-		err = each(ctx, h.q, q, append([]any{seq}, by.of.args...), func(row scanner) error {
-			var p part
-			err := row.Scan(&p.id, &p.newest)
-			all = append(all, p)
-			return err
-		})
-		for _, p := range all {
-			if p.newest <= least(es, n) {
-				break
-			}
-			add(by.from, by.seq, w.with(by.key+"=?", p.id))
-		}
-		return es, err
-	}
-	if f.Path == "" {
-		add("op", "op.seq", w)
-		return es, err
 	}
 	for _, path := range append([]string{f.Path}, f.Also...) {
-		add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
+		add(path, "")
 		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // moves of directories above it
-			add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
+			add(dir, " AND cp.role=?", RoleTree)
 		}
 	}
-	return es, err
+	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
+	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq }) // one may be of two of the names
+	return es[:min(len(es), n)], err
 }
 
-// least is the number above which a checkpoint belongs to the n newest of es and more, which are in order.
-func least(es []entry, n int) int64 {
-	if len(es) < n {
-		return 0
-	}
-	return es[n-1].seq
-}
-
-// pathsContaining returns the ids of matching paths. A database folds letters of ASCII only, so that
-// the comparing is done here.
-func (h *history) pathsContaining(ctx context.Context, part string) (ids []int64, err error) {
+// pathsContaining returns the ids of matching paths of sessions, the rows of table session that own holds for. A database folds
+// letters of ASCII only, so that the comparing is done here.
+func (h *history) pathsContaining(ctx context.Context, part string, own where) (ids []int64, err error) {
 	part = strings.ToLower(part)
-	err = each(ctx, h.q, "SELECT id, path FROM path", nil, func(row scanner) error {
+	q := "SELECT id, path FROM path"
+	if len(own.terms) > 0 {
+		q += " WHERE id IN (SELECT path FROM known" + own.sql() + ")"
+	}
+	err = each(ctx, h.q, q, own.args, func(row scanner) error {
 		var id int64
 		var p sql.RawBytes
 		err := row.Scan(&id, &p)
@@ -253,7 +220,7 @@ func (w *where) when(yes bool, term string, args ...any) {
 	}
 }
 
-func (w *where) sql() string {
+func (w where) sql() string {
 	if len(w.terms) == 0 {
 		return ""
 	}
@@ -270,32 +237,53 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 	return e.c, err
 }
 
-// Known lists the paths that this session has read or changed, by path, with their last recorded
-// state.
-func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
-	var out []Known
-	err := d.planning(ctx, func(h *history) error {
-		ses := who.sessions()
-		paths, err := column[string](ctx, h.q, `SELECT path FROM path WHERE id IN
-			(SELECT path FROM known WHERE session IN (SELECT id FROM session`+ses.sql()+`)) ORDER BY path`, ses.args...)
-		if err != nil {
-			return err
-		}
-		for _, p := range paths {
-			k, err := knownOf(ctx, h, who, p)
-			if err != nil {
-				return err
-			}
-			if k != nil {
-				out = append(out, *k)
-			}
-		}
-		return nil
+// Known lists the paths that this session has read or changed, by path, with their last recorded state. Left out are those
+// of which all changes were aborted, and those of which retention took the newest: another state now is nobody's change.
+func (d *DB) Known(ctx context.Context, who Scope) (known []Known, err error) {
+	err = d.planning(ctx, func(h *history) error {
+		known, err = h.known(ctx, who)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing known paths: %w", err)
 	}
-	return out, nil
+	return known, nil
+}
+
+func (h *history) known(ctx context.Context, who Scope) (out []Known, err error) {
+	own := map[string]State{}
+	err = h.heads(ctx, who, who, func(_ int64, c Recorded) { own[c.Path] = c.After })
+	if err != nil {
+		return nil, err
+	}
+	err = h.heads(ctx, who, anybody, func(seq int64, c Recorded) {
+		if left, ok := own[c.Path]; ok {
+			out = append(out, Known{c.Path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !h.open[seq], left})
+		}
+	})
+	return out, err
+}
+
+// heads calls fn with the newest change that by has recorded of each path that who knows, in the order of the paths, and the
+// number of its checkpoint.
+func (h *history) heads(ctx context.Context, who, by Scope, fn func(seq int64, c Recorded)) error {
+	knows, err := h.scope(ctx, who, "k.session")
+	if err != nil {
+		return err
+	}
+	of, err := h.scope(ctx, by, "+op.session")
+	if err != nil {
+		return err
+	}
+	of.and("op.outcome<>?", outcomeCode(Aborted))
+	changed, read := of.with("op.kind<>?", KindRead), of.with("op.kind=?", KindRead)
+	newest := func(w where) string {
+		return "(SELECT cp.op FROM " + opsOfPath + w.with("cp.path=p.id").sql() + " ORDER BY cp.op DESC LIMIT 1)"
+	}
+	q := changeColumns + " FROM (SELECT p.id, p.gone, coalesce(" + newest(changed) + ", " + newest(read) + ") AS op FROM path p" +
+		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op=x.op" + changeJoins +
+		" WHERE coalesce(x.gone, 0) <= x.op ORDER BY p.path"
+	return h.eachChange(ctx, q, fn, slices.Concat(changed.args, read.args, knows.args)...)
 }
 
 // Expects reports whether the disk may be in state s without anybody outside having changed it: its
@@ -317,36 +305,13 @@ func (s State) likely(now State) bool {
 		s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
-// knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
-// aborted, or retention took the newest.
-func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
-	head, err := h.head(ctx, anybody, path, afterAll)
-	if err != nil || head == nil {
-		return nil, err
-	}
-	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
-		return nil, err // its last state is not known any more: another state now is nobody's change
-	}
-	c := head.change(path)
-	stored := c.AfterStored || c.After.Kind != File
-	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
-	if !who.sees(head.c.Principal, head.c.Session) {
-		own, err := h.head(ctx, who, path, afterAll)
-		if err != nil || own == nil {
-			return nil, err
-		}
-		k.Own = own.change(path).After
-	}
-	return k, nil
-}
-
 // LastDir is the mode of the directory when anybody recorded it last, on its own or because
 // something was made, read or removed in it.
 func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
 	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, parts{}, w, afterAll, 1)
+		es, err := h.below(ctx, &Filter{Path: path}, w, afterAll, 1)
 		if err != nil || len(es) == 0 {
 			return err
 		}

@@ -119,7 +119,7 @@ type entry struct {
 	seq               int64
 	undoOf, restoreOf int64
 	run               int64 // below 0: retention took some of it
-	top               int64 // see save.top; unknownTop
+	undone            bool  // an undo of it holds
 	c                 *Checkpoint
 }
 
@@ -134,9 +134,6 @@ func (e entry) change(path string) Recorded {
 }
 
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
-
-// pending reports whether nobody can say yet whether e takes place.
-func pending(h *history, e *entry) bool { return e.c.Outcome == Presumed && h.open[e.seq] }
 
 // mutates reports whether operations of this kind change something on behalf of a session.
 func mutates(kind string) bool {
@@ -451,7 +448,7 @@ func (it *Item) follow(ctx context.Context, h *history, who Scope, first entry) 
 			it.HeadID = head.c.ID
 		}
 		c := head.change(it.Path)
-		it.Head, it.HeadBefore, it.HeadSettled = c.After, c.Before, !pending(h, head)
+		it.Head, it.HeadBefore, it.HeadSettled = c.After, c.Before, !h.open[head.seq]
 		it.HeadLost, it.HeadSeen = gone > head.seq, who.sees(head.c.Principal, head.c.Session)
 	}
 	if away {
@@ -498,7 +495,7 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []tree
 	if left.After.Same(found.Before) {
 		return false, nil
 	}
-	if pending(h, a) && left.Before.Same(found.Before) {
+	if h.open[a.seq] && left.Before.Same(found.Before) {
 		return false, nil // it may never have taken place
 	}
 	if others {

@@ -169,30 +169,18 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 func TestPurgeBesideSaves(t *testing.T) {
 	dir := t.TempDir()
 	d, p := open(t, dir, checkpoint.Options{}), open(t, dir, checkpoint.Options{})
-	stop := make(chan struct{})
-	done := make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				done <- nil
-				return
-			default:
-			}
-			if _, err := p.Purge(ctx, checkpoint.Purge{Hash: sum(nil)}); err != nil && !strings.Contains(err.Error(), "somebody is reading") {
-				done <- err
-				return
-			}
+	end := meanwhile(t, func() error {
+		_, err := p.Purge(ctx, checkpoint.Purge{Hash: sum(nil)})
+		if err != nil && strings.Contains(err.Error(), "somebody is reading") {
+			err = nil
 		}
-	}()
+		return err
+	})
 	for i := range 3 {
 		content := randomText(600<<10, int64(i))
 		settled(t, d, edit(fmt.Sprint("/w/", i), content, nil))
 	}
-	close(stop)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	end()
 	sound(t, d)
 }
 

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -57,7 +56,6 @@ type save struct {
 	seq   int64
 	id    ID
 	names []string // of large contents that were written
-	large int64    // their bytes
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -107,24 +105,19 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		return err
 	}
 	run := op.Run
-	if run == 0 && undoOf != 0 && restoreOf != 0 {
+	if run == 0 && undoOf != 0 {
 		if run, err = one[int64](ctx, tx, "SELECT coalesce(run, 0) FROM op WHERE seq=?", undoOf); err != nil {
 			return err
 		}
 	}
 	s.seq, s.contentID = last.op+1, last.content
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
-	top, err := s.top(ctx, tx, session, undoOf, restoreOf)
-	if err == nil && last.act == 0 {
-		const act = "INSERT INTO act(session, tool, kind) VALUES(?,?,?) RETURNING id"
-		last.act, err = one[int64](ctx, tx, act, session, op.Tool, op.Kind)
+	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
+		op.Kind, orNull(op.Label), orNull(undoOf), orNull(restoreOf), orNull(run))
+	if err == nil && undoOf != 0 {
+		err = tx.undo(ctx, s.seq)
 	}
-	if err != nil {
-		return err
-	}
-	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run, act, top)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
-		op.Kind, orNull(op.Label), orNull(undoOf), orNull(restoreOf), orNull(run), last.act, top)
 	if err != nil {
 		return err
 	}
@@ -139,7 +132,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	return s.d.fits(ctx, tx, last.files+s.large)
+	return s.d.fits(ctx, tx)
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -158,66 +151,19 @@ func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
 	return seq, err
 }
 
-// latest has the number of a session and of its act, those of the newest checkpoint and content, 0 for none, and the bytes of all
-// large contents.
-type latest struct{ session, act, op, content, files int64 }
+// latest has the numbers of a session, and of the newest checkpoint and content, 0 for none.
+type latest struct{ session, op, content int64 }
 
 // latest gives the numbers for the session of op, which it makes if there is none.
 func (tx *tx) latest(ctx context.Context, op *Op) (l latest, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(s.id), 0), coalesce(max(a.id), 0),
-		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content),
-		(SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL)
-		FROM session s LEFT JOIN act a ON a.session=s.id AND a.tool=? AND a.kind=? WHERE s.principal=? AND s.name=?`,
-		op.Tool, op.Kind, op.Principal, op.Session).Scan(&l.session, &l.act, &l.op, &l.content, &l.files)
+	err = tx.QueryRowContext(ctx, `SELECT coalesce((SELECT id FROM session WHERE principal=? AND name=?), 0),
+		(SELECT coalesce(max(seq), 0) FROM op), (SELECT coalesce(max(id), 0) FROM content)`,
+		op.Principal, op.Session).Scan(&l.session, &l.op, &l.content)
 	if err == nil && l.session == 0 {
 		const session = "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id"
 		l.session, err = one[int64](ctx, tx, session, op.Principal, op.Session)
 	}
 	return l, err
-}
-
-// unknownTop is the top of a checkpoint of which it is not known.
-const unknownTop = -1
-
-// top is the number of the session's newest change that is not undone after the operation, 0 where there is none: whoever looks for
-// it from above may pass by all in between. It is nil, unknown, of a change itself, of a redo, and where undos and other
-// changes came in another order than one on top of the other.
-func (s *save) top(ctx context.Context, tx *tx, session, undoOf, restoreOf int64) (any, error) {
-	if undoOf == 0 && mutates(s.op.Kind) {
-		return nil, nil
-	}
-	now, err := tx.topBefore(ctx, session, s.seq)
-	switch {
-	case err != nil || now == unknownTop || undoOf != 0 && now != undoOf:
-		return nil, err
-	case undoOf == 0:
-		return now, nil
-	}
-	// Something else may have come in between the changes of the run.
-	if apart, err := one[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM op o WHERE o.session=? AND o.seq >= ? AND o.seq < op.seq
-		AND coalesce(o.run, 0) <> coalesce(op.run, 0)) FROM op WHERE seq=?`, session, cmp.Or(restoreOf, undoOf), undoOf); err != nil || apart {
-		return nil, err
-	}
-	if now, err = tx.topBefore(ctx, session, cmp.Or(restoreOf, undoOf)); err != nil || now == unknownTop {
-		return nil, err
-	}
-	return now, nil
-}
-
-// topBefore is the top of the newest checkpoint of the session below seq.
-func (tx *tx) topBefore(ctx context.Context, session, seq int64) (top int64, err error) {
-	var at, undoOf int64
-	var kind string
-	err = tx.QueryRowContext(ctx, `SELECT seq, kind, coalesce(undo_of, 0), coalesce(top, ?) FROM op
-		WHERE session=? AND seq < ? AND outcome <> ? ORDER BY seq DESC LIMIT 1`,
-		unknownTop, session, seq, outcomeCode(Aborted)).Scan(&at, &kind, &undoOf, &top)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, nil
-	case err == nil && undoOf == 0 && mutates(kind):
-		top = at
-	}
-	return top, err
 }
 
 // newTurn begins a turn after the newest checkpoint.
@@ -392,7 +338,7 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	}
 	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
 	if r.Name != "" {
-		s.names, s.large = append(s.names, r.Name), s.large+r.Bytes
+		s.names = append(s.names, r.Name)
 	}
 	if err != nil {
 		return err

@@ -22,13 +22,12 @@ import (
 //     whether it would be whole; of a path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the
 //     greatest id is the last.
-//   - known: the paths that a session has recorded anything of. act: the tools and kinds of its checkpoints.
-//   - op.top, of undos and of what changes nothing for the session: the newest change of the session
-//     that is not undone after it, as far as it is known: see save.top.
+//   - known: the paths that a session has recorded anything of.
 //   - op.run is a number that the changes of one script have in common; below 0 once retention took one of
 //     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
+//   - op.undone_by is the newest undo that holds of what the operation did: see tx.undo.
 //   - unpurged has the hashes of what was purged that others are still to forget.
-const format = 9
+const format = 10
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v INTEGER NOT NULL);
@@ -41,7 +40,7 @@ CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, gone INTEGE
 CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER,
 	tool TEXT NOT NULL, kind TEXT NOT NULL, outcome INTEGER NOT NULL DEFAULT 0,
 	pin INTEGER NOT NULL DEFAULT 0, label TEXT, undo_of INTEGER, restore_of INTEGER, run INTEGER,
-	id TEXT NOT NULL, act INTEGER NOT NULL, top INTEGER);
+	id TEXT NOT NULL, undone_by INTEGER);
 CREATE INDEX op_session ON op(session);
 CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
 CREATE INDEX op_run ON op(run) WHERE run IS NOT NULL;
@@ -64,7 +63,7 @@ CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL,
 	made INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
-` + schema8 + schema9
+` + schema8 + schema10
 
 // schema8 adds to format 7 what format 8 has more.
 const schema8 = `
@@ -80,15 +79,15 @@ CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
 CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// schema9 adds to format 8 what format 9 has more.
-const schema9 = `
-CREATE TABLE act(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, tool TEXT NOT NULL, kind TEXT NOT NULL,
-	UNIQUE(session, tool, kind));
-CREATE INDEX act_tool ON act(tool);
-CREATE INDEX act_kind ON act(kind);
-CREATE INDEX op_act ON op(act);
+// schema10 adds to format 8 what format 10 has more. Those of one session are found by the number that each index ends in,
+// the newest first: op_live has the changes that are not undone, op_undo_live the undos.
+const schema10 = `
+CREATE INDEX op_tool ON op(tool, session);
+CREATE INDEX op_kind ON op(kind, session);
 CREATE INDEX op_ts ON op(ts);
 CREATE INDEX op_undo ON op(undo_of) WHERE undo_of IS NOT NULL;
+CREATE INDEX op_live ON op(session) WHERE undo_of IS NULL AND undone_by IS NULL;
+CREATE INDEX op_undo_live ON op(session) WHERE undo_of IS NOT NULL AND undone_by IS NULL;
 CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
 CREATE INDEX session_name ON session(name);
 CREATE INDEX turn_name ON turn(name, session);
@@ -116,18 +115,27 @@ DROP TABLE limits;
 DELETE FROM meta WHERE k<>'gc_at';
 `
 
-// from8 makes a catalog of format 8 one of format 9.
+// from8 makes a catalog of format 8 or 9 one of format 10, but for op.undone_by.
 const from8 = `
-ALTER TABLE op ADD COLUMN act INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE op ADD COLUMN top INTEGER;
+ALTER TABLE op ADD COLUMN undone_by INTEGER;
 DROP INDEX IF EXISTS op_turn;
 DROP INDEX IF EXISTS turn_name;
-` + schema9 + `
-INSERT INTO act(session, tool, kind) SELECT DISTINCT session, tool, kind FROM op;
-UPDATE op SET act=(SELECT id FROM act WHERE act.session=op.session AND act.tool=op.tool AND act.kind=op.kind);
+DROP INDEX IF EXISTS op_act;
+DROP INDEX IF EXISTS op_ts;
+DROP INDEX IF EXISTS op_undo;
+DROP INDEX IF EXISTS session_name;
+DROP TABLE IF EXISTS act;
+UPDATE op SET run=(SELECT run FROM op u WHERE u.seq=op.undo_of) WHERE undo_of IS NOT NULL AND run IS NULL;
+` + schema10
+
+// from9 takes out of a catalog what only format 9 had.
+const from9 = `
+DROP INDEX op_act;
+ALTER TABLE op DROP COLUMN act;
+ALTER TABLE op DROP COLUMN top;
 `
 
-// migrate makes an empty catalog, or one of format 7 or 8, one of ours.
+// migrate makes an empty catalog, or one of format 7 to 9, one of ours.
 func (d *DB) migrate(ctx context.Context) error {
 	v, err := formatOf(ctx, d.w)
 	switch {
@@ -143,18 +151,18 @@ func (d *DB) migrate(ctx context.Context) error {
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		// Looked at again: several processes may open a new store at once.
 		v, err := formatOf(ctx, tx)
-		switch {
-		case err != nil || v == format:
+		if err != nil || v == format {
 			return err
-		case v == 0:
-			err = tx.exec(ctx, schema)
-		case v == 7:
-			err = tx.exec(ctx, from7+from8)
-		default:
-			err = tx.exec(ctx, from8)
 		}
-		if err == nil {
-			err = tx.exec(ctx, fmt.Sprintf(setFormat, format))
+		steps := map[int]string{0: schema, 7: from7 + from8, 8: from8, 9: from9 + from8}
+		if err := tx.exec(ctx, steps[v]+fmt.Sprintf(setFormat, format)); err != nil {
+			return err
+		}
+		undos, err := column[int64](ctx, tx, "SELECT seq FROM op WHERE undo_of IS NOT NULL ORDER BY seq")
+		for _, seq := range undos {
+			if err == nil {
+				err = tx.undo(ctx, seq)
+			}
 		}
 		return err
 	})

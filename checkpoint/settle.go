@@ -72,9 +72,12 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 		if err := tx.must(ctx, "UPDATE op SET outcome=? WHERE id=?", outcomeCode(o), id); err != nil {
 			return err
 		}
-		if o == Aborted { // what came after it took it for made
-			const later = "UPDATE op SET top=NULL WHERE session=(SELECT session FROM op WHERE id=?) AND seq > (SELECT seq FROM op WHERE id=?) AND top IS NOT NULL"
-			if err := tx.exec(ctx, later, id, id); err != nil {
+		if o == Aborted { // of an undo: what it was to take back is not undone
+			seq, err := tx.seqOf(ctx, id)
+			if err == nil {
+				err = tx.undo(ctx, seq)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -110,13 +110,9 @@ func (d *DB) measure(ctx context.Context, q querier) error {
 	return err
 }
 
-// fits is a *FullError if the store takes more than MaxBytes; files are the bytes of large contents.
-func (d *DB) fits(ctx context.Context, tx *tx, files int64) error {
-	pages, err := one[int64](ctx, tx, "PRAGMA page_count")
-	if err != nil || pages*pageSize+files <= d.o.MaxBytes { // as a rule: with its free pages
-		return err
-	}
-	err = d.measure(ctx, tx)
+// fits is a *FullError if the store takes more than MaxBytes.
+func (d *DB) fits(ctx context.Context, tx *tx) error {
+	err := d.measure(ctx, tx)
 	if used := d.used.Load(); err == nil && used > d.o.MaxBytes {
 		err = &FullError{used, d.o.MaxBytes}
 	}

@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -17,44 +19,22 @@ func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) { return d.undo
 func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, true) }
 
 // undo plans an undo or redo of who. It never passes by an operation for another that is older.
-//
-// An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
-// when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
-// an operation that could cancel another has been seen before that one comes up.
 func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error) {
 	if who.AllSessions {
 		return nil, &BadOpError{"", "undo and redo belong to one session"}
 	}
 	err = d.planning(ctx, func(h *history) error {
-		seen := &undone{cancelled: map[int64]bool{}}
-		var found *entry // the newest ordinary change that is not cancelled
-		for below := int64(afterAll); below > 0; {
-			from := below
-			below = 0
-			err := h.newest(ctx, who, from, func(e entry) bool {
-				switch {
-				case e.c.Outcome == Aborted, seen.has(e):
-				case !redo && seen.mayPass(e): // a redo is to see all undos
-					below = e.top + 1
-				case !e.changes():
-				case e.undoOf != 0:
-					seen.note(e)
-				default:
-					found = &e
-				}
-				return found == nil && below == 0
-			})
-			if err != nil {
-				return err
-			}
+		const live = "op.undo_of IS NULL AND op.undone_by IS NULL AND op.outcome <> ? AND op.kind NOT IN (?,?,?)"
+		ops, err := h.newest(ctx, who, 1, live, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
+		if err != nil {
+			return err
 		}
-		var ops []entry
 		var lost *Lost
 		p = &Plan{Mode: ModeState}
 		if redo {
-			ops, p.More, err = h.newestUndo(ctx, seen.undos)
-		} else if lost, err = h.lost(ctx, who); err == nil && found != nil {
-			ops, err = h.together(ctx, who, found, seen)
+			ops, p.More, err = h.newestUndo(ctx, who, ops)
+		} else if lost, err = h.lost(ctx, who); err == nil && len(ops) > 0 && ops[0].run != 0 {
+			ops, err = h.together(ctx, who, &ops[0])
 		}
 		if err != nil {
 			return err
@@ -78,71 +58,28 @@ func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error
 	return p, nil
 }
 
-// undone has the undos and redos that a walk from the newest down has seen so far.
-type undone struct {
-	cancelled map[int64]bool
-	undos     []entry // that are not cancelled themselves, newest first
-}
-
-func (u *undone) has(e entry) bool {
-	return u.cancelled[e.seq] || e.run != 0 && e.undoOf == 0 && slices.ContainsFunc(u.undos, e.inRunOf)
-}
-
-// inRunOf says that the undo o took back the part of a run that e is in.
-func (e entry) inRunOf(o entry) bool {
-	return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
-}
-
-// mayPass says that nothing between e and e.top matters: e.top is known, and no undo since e took one in between back.
-func (u *undone) mayPass(e entry) bool {
-	return e.top != unknownTop && !slices.ContainsFunc(u.undos, func(o entry) bool { return e.top < o.undoOf && o.undoOf < e.seq })
-}
-
-func (u *undone) note(e entry) {
-	u.cancelled[e.undoOf] = true
-	u.undos = append(u.undos, e)
-}
-
-// by is the undo of e that holds, "" where none does.
-func (u *undone) by(e entry) ID {
-	for _, o := range u.undos {
-		if o.undoOf == e.seq || e.run != 0 && e.undoOf == 0 && e.inRunOf(o) {
-			return o.c.ID
-		}
+// undo notes what the operation seq, if it is an undo, takes back, or does not any more: in undone_by of each operation is the
+// newest undo of it that holds. One holds unless it was aborted or is undone itself. So a redo is the undo of an undo, and
+// what that took back is done again.
+func (tx *tx) undo(ctx context.Context, seq int64) error {
+	var of, from, run, session int64
+	err := tx.QueryRowContext(ctx, `SELECT undo_of, coalesce(restore_of, undo_of), coalesce(run, 0), session FROM op
+		WHERE seq=? AND undo_of IS NOT NULL`, seq).Scan(&of, &from, &run, &session)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
 	}
-	return ""
-}
-
-// undone has the undos of es, and of the runs that these are in, with what undid those in turn.
-func (h *history) undone(ctx context.Context, es []entry) (*undone, error) {
-	var of, runs, all []int64
-	for _, e := range es {
-		if of = append(of, e.seq); e.run != 0 {
-			runs = append(runs, e.run, -e.run)
-		}
+	if err == nil {
+		err = tx.exec(ctx, `UPDATE op SET undone_by=(SELECT max(u.seq) FROM op u
+				WHERE u.undo_of IS NOT NULL AND u.undone_by IS NULL AND u.outcome <> ? AND (u.undo_of=op.seq
+					OR u.seq IN (SELECT seq FROM op r WHERE r.run IN (?,?) AND r.undo_of IS NOT NULL AND r.session=?)
+						AND op.undo_of IS NULL AND u.restore_of <= op.seq AND op.seq <= u.undo_of))
+			WHERE seq=? OR seq >= ? AND seq <= ? AND run IN (?,?) AND undo_of IS NULL AND session=?`,
+			outcomeCode(Aborted), run, -run, session, of, from, of, run, -run, session)
 	}
-	for found := true; found; {
-		terms := "op.undo_of" + in(of)
-		if runs != nil {
-			terms += " OR op.run" + in(distinct(runs))
-		}
-		seqs, err := column[int64](ctx, h.q, "SELECT op.seq FROM op WHERE ("+terms+") AND op.undo_of IS NOT NULL AND op.outcome <> ?", outcomeCode(Aborted))
-		if err != nil {
-			return nil, err
-		}
-		found, of, runs, all = len(seqs) > 0, seqs, nil, append(all, seqs...)
+	if err != nil {
+		return err
 	}
-	u := &undone{cancelled: map[int64]bool{}}
-	if len(all) == 0 {
-		return u, nil
-	}
-	undos, err := h.entries(ctx, "op"+opJoins+" WHERE op.seq"+in(all)+" ORDER BY op.seq DESC")
-	for _, e := range undos {
-		if !u.has(e) {
-			u.note(e)
-		}
-	}
-	return u, err
+	return tx.undo(ctx, of)
 }
 
 // sameRun says that e and o have a run in common, whatever retention took of it.
@@ -150,10 +87,7 @@ func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e
 
 // together is found with the other changes of its run, oldest first. If the session did something else in between
 // at, above or below a path of the run, it ends there: later undos take the rest back.
-func (h *history) together(ctx context.Context, who Scope, found *entry, seen *undone) ([]entry, error) {
-	if found.run == 0 {
-		return []entry{*found}, h.fillChanges(ctx, []entry{*found})
-	}
+func (h *history) together(ctx context.Context, who Scope, found *entry) ([]entry, error) {
 	const since = "op.seq >= (SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL) AND op.seq <= ?"
 	es, err := h.those(ctx, who, since, found.run, -found.run, found.seq)
 	if err != nil {
@@ -162,18 +96,15 @@ func (h *history) together(ctx context.Context, who Scope, found *entry, seen *u
 	var run []entry
 	others := footprint{}
 	for _, e := range slices.Backward(es) {
-		switch {
-		case !e.changes():
+		if !e.changes() {
 			continue
-		case e.undoOf == 0 && e.sameRun(*found) && !seen.has(e):
+		}
+		if e.undoOf == 0 && e.sameRun(*found) && !e.undone {
 			if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool { return others.touches(c.Path) }) {
-				slices.Reverse(run)
-				return run, nil
+				break
 			}
 			run = append(run, e)
 			continue
-		case e.undoOf != 0 && !seen.has(e):
-			seen.note(e)
 		}
 		for _, c := range e.c.Changes {
 			others.add(c.Path)
@@ -186,29 +117,21 @@ func (h *history) together(ctx context.Context, who Scope, found *entry, seen *u
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
-// newestUndo is the newest of undos that is no redo: it undoes no undo. It is nil where there
-// is none, and where retention took what would tell. more is the one before it if that undid the same run right
-// before: the run was taken back piece by piece.
-func (h *history) newestUndo(ctx context.Context, undos []entry) (newest []entry, more ID, err error) {
-	var run int64
-	for _, e := range undos {
-		of, err := h.entry(ctx, "seq", e.undoOf)
-		switch {
-		case err == ErrNotFound:
-			return newest, "", nil
-		case err != nil:
-			return nil, "", err
-		case of.undoOf != 0:
-			continue
-		case newest != nil && run != 0 && of.run == run:
-			return newest, e.c.ID, nil
-		case newest != nil:
-			return newest, "", nil
-		}
-		newest, run = []entry{e}, of.run
-		if err := h.fillChanges(ctx, newest); err != nil {
-			return nil, "", err
-		}
+// newestUndo is the newest undo of who that holds and is no redo, since live, the newest change that is not undone. It is nil
+// where there is none, and where retention took what it undid, which would tell. more is the one before it if that undid the
+// same run right before: the run was taken back piece by piece.
+func (h *history) newestUndo(ctx context.Context, who Scope, live []entry) (newest []entry, more ID, err error) {
+	var since int64
+	if len(live) > 0 {
+		since = live[0].seq
 	}
-	return newest, "", nil
+	const undos = "op.undo_of IS NOT NULL AND op.undone_by IS NULL AND op.outcome <> ? AND op.seq > ? AND u.undo_of IS NULL"
+	es, err := h.newest(ctx, who, 2, undos, outcomeCode(Aborted), since)
+	if err != nil || len(es) == 0 || es[0].c.UndoOf == "" {
+		return nil, "", err
+	}
+	if len(es) > 1 && es[0].sameRun(es[1]) {
+		more = es[1].c.ID
+	}
+	return es[:1], more, nil
 }

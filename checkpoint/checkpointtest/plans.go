@@ -453,6 +453,22 @@ func known(t *testing.T, s *checkpoint.DB) {
 	if k[2].State.Hash != textSum("r") || !k[2].Stored {
 		t.Errorf("what was read is known and kept: %+v", k[2])
 	}
+	// The disk may be in either state of an open edit, and as it was read.
+	is := func(path, text string) Observed { return Observed{path, textFile(text), []byte(text)} }
+	calm, err := SeenOutside(ctx, s, me, "t", []Observed{is("/w/a", "2"), is("/w/r", "r"), {Path: "/w/d"}, is("/w/unknown", "u")})
+	if err != nil || calm.ID != "" {
+		t.Errorf("nothing was changed outside: %+v %v", calm, err)
+	}
+	// What was only read can be brought back. It is noticed once.
+	for i, want := range []bool{true, false} {
+		got, err := SeenOutside(ctx, s, me, "t", []Observed{{Path: "/w/r"}})
+		if err != nil || (got.ID != "") != want {
+			t.Errorf("look %d at a file that is gone: %+v %v", i, got, err)
+		}
+		if want {
+			expectPlan(t, s, "what was only read", byID(me, got.ID), at("/w/r", "r"))
+		}
+	}
 	// A change from outside took place: taking it back is a change again.
 	for i, to := range []string{"4", "3"} {
 		seen := []Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}

@@ -1,7 +1,6 @@
 package moltis
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
@@ -33,23 +31,13 @@ type manifest struct {
 	BackupPath *string `json:"backup_path"` // "snapshot/file", "snapshot/dir"
 }
 
-// turn is a line of its turns.jsonl.
-type turn struct {
-	RunID         string   `json:"run_id"`
-	SessionKey    string   `json:"session_key"`
-	CheckpointIDs []string `json:"checkpoint_ids"`
-}
-
 // The bounds of created_at. Go's zero time is outside of them: elsewhere it means now.
 var (
 	oldestImport   = time.Date(1679, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	youngestImport = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 )
 
-const (
-	maxName  = 4 << 10   // of a session or a turn: longer ones the store refuses
-	maxBytes = 256 << 20 // of one checkpoint: it is saved in one go, out of memory
-)
+const maxBytes = 256 << 20 // of one checkpoint: it is saved in one go, out of memory
 
 var idForm = lazy.Regexp(`^[0-9a-f]{32}$`)
 
@@ -187,64 +175,6 @@ func (p *point) tree(root *os.Root, name string) error {
 		}
 		return p.file(root, at, path)
 	})
-}
-
-const (
-	turnsName = "turns.jsonl"
-	maxLine   = 64 << 20 // of it
-)
-
-// readTurns reads turns.jsonl as far as it can be read: it only groups. note says what of it could not.
-func readTurns(root *os.Root) (turns map[string]turn, note string) {
-	turns = map[string]turn{}
-	f, _, err := openRegular(root, turnsName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return turns, "" // Moltis itself never came to write one
-	}
-	if err != nil {
-		return turns, err.Error()
-	}
-	defer f.Close()
-	bad := 0
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxLine)
-	n := 1
-	for ; lines.Scan(); n++ {
-		var t turn
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		if err = json.Unmarshal(lines.Bytes(), &t); err == nil {
-			err = t.trim()
-		}
-		if err != nil {
-			if bad++; bad == 1 {
-				note = fmt.Sprintf("line %d: %v", n, err)
-			}
-		}
-		for _, id := range t.CheckpointIDs {
-			turns[id] = t
-		}
-	}
-	if err := lines.Err(); err != nil { // it is too long, or can't be read
-		return turns, fmt.Sprintf("line %d and what follows: %v", n, err)
-	}
-	if bad > 1 {
-		note = fmt.Sprintf("%d lines, the first is %s", bad, note)
-	}
-	return turns, note
-}
-
-// trim takes out the names that the store does not take, or that no command line and no call could name: a group is not worth a checkpoint.
-func (t *turn) trim() (err error) {
-	for name, is := range map[string]*string{"run_id": &t.RunID, "session_key": &t.SessionKey} {
-		if len(*is) > maxName {
-			*is, err = "", fmt.Errorf("%s is longer than %d bytes", name, maxName)
-		} else if strings.ContainsFunc(*is, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			*is, err = "", fmt.Errorf("%s has characters that can't be printed", name)
-		}
-	}
-	return err
 }
 
 // openRegular opens a file that is no link, and nothing that a reader would wait for ever at.

@@ -24,7 +24,7 @@ type Imported struct {
 	Skipped  []NotTaken `json:"skipped"`
 }
 
-// NotTaken is one directory that was passed over, or the file that names turns, where lines of it were.
+// NotTaken is one directory that was passed over.
 type NotTaken struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
@@ -33,8 +33,8 @@ type NotTaken struct {
 // importLabel marks what was taken over, so that it is not taken over twice.
 const importLabel = "moltis:"
 
-// Import takes over the checkpoints of the folder dir, oldest first, as operations of KindImport of principal. Their
-// session is the one that turns.jsonl names, or else "moltis".
+// Import takes over the checkpoints of the folder dir, oldest first, as operations of KindImport of principal and the session
+// "moltis": no released Moltis writes which of its sessions and turns one belongs to.
 //
 // Moltis records only the state before a change. The state after it is taken from the next checkpoint of the same
 // path. For the last one of a path it is not known: a restore of that says "changed outside" and has to be forced.
@@ -51,10 +51,6 @@ func Import(ctx context.Context, db *checkpoint.DB, dir, principal string) (Impo
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return out, fmt.Errorf("importing: %w", err)
-	}
-	turns, note := readTurns(root)
-	if note != "" {
-		out.Skipped = append(out.Skipped, NotTaken{turnsName, note + ": the checkpoints that it names are of no turn unless another line names them"})
 	}
 	var all []*point
 	for _, e := range entries {
@@ -74,7 +70,7 @@ func Import(ctx context.Context, db *checkpoint.DB, dir, principal string) (Impo
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		err := p.save(ctx, db, root, principal, turns[p.m.ID])
+		err := p.save(ctx, db, root, principal)
 		switch why := (*skipError)(nil); {
 		case errors.Is(err, checkpoint.ErrImported):
 			out.Known++
@@ -109,13 +105,10 @@ func setAfter(all []*point) {
 type skipError struct{ error }
 
 // save saves the checkpoint, unless it is there already. Its contents are in memory for as long as that takes.
-func (p *point) save(ctx context.Context, db *checkpoint.DB, root *os.Root, principal string, t turn) error {
+func (p *point) save(ctx context.Context, db *checkpoint.DB, root *os.Root, principal string) error {
 	op := checkpoint.Op{
-		Tool: p.m.Reason, Kind: checkpoint.KindImport, Principal: principal, Session: t.SessionKey, Turn: t.RunID,
+		Tool: p.m.Reason, Kind: checkpoint.KindImport, Principal: principal, Session: "moltis",
 		Label: importLabel + p.m.ID, Time: time.Unix(p.m.CreatedAt, 0), Changes: p.changes,
-	}
-	if op.Session == "" {
-		op.Session = "moltis"
 	}
 	// The store asks again, inside its transaction. To ask first spares reading what is there.
 	known, err := db.List(ctx, checkpoint.Filter{Label: op.Label, Principal: principal, AllSessions: true, Limit: 1})

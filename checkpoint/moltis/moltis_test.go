@@ -211,33 +211,6 @@ func TestImportSkipsUnusablePaths(t *testing.T) {
 	f.imports(d, "local", 1, 0, want)
 }
 
-// turns.jsonl only groups: what is wrong in it is told, and costs neither the turns of other lines nor a checkpoint.
-func TestImportTakesTurnsLineByLine(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{})
-	f := &moltisFolder{t: t, dir: t.TempDir()}
-	var ids [5]string
-	for i := range ids {
-		ids[i] = f.file("/w/a", fmt.Sprint(i))
-	}
-	line := func(run, session, id, more string) string {
-		return fmt.Sprintf(`{"run_id":%q,"session_key":%q,"checkpoint_ids":[%q],"source_paths":[%q]}`+"\n", run, session, id, more)
-	}
-	f.write("turns.jsonl", line("r0", "main", ids[0], strings.Repeat("p", 2<<20))+"{damaged\n\n"+line(strings.Repeat("r", 5000), "main", ids[1], "")+
-		line("r2", strings.Repeat("s", 5000), ids[2], "")+line("r\n4", "plain é 世", ids[4], "")+strings.TrimSpace(line("r3", "main", ids[3], "")))
-	f.imports(d, "local", 5, 0, map[string]string{"turns.jsonl": "4 lines, the first is line 2: "})
-	p, err := d.List(ctx, checkpoint.Filter{Principal: "local", AllSessions: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := ""
-	for _, c := range p.Checkpoints {
-		got += c.Session + "/" + c.Turn + " "
-	}
-	if got != "plain é 世/ main/r3 moltis/r2 main/ main/r0 " {
-		t.Errorf("sessions and turns, newest first: %s", got)
-	}
-}
-
 // Links in the folder are not followed, though they lead to what is in it too.
 func TestImportFollowsNoLinks(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})

@@ -174,12 +174,12 @@ func checkpointImportCommand() *command {
 		records: "import", name: "import", args: "DIR", min: 1, max: 1,
 		short: "import the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually
-~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal; what
-that principal has taken over before is passed over. Links are not followed.
+~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal, in the
+session "moltis"; what that principal has taken over before is passed over. Links and turns.jsonl are
+not read.
 
 What can't be taken over is listed with the reason, and the exit status is then 1. That is also what
-holds more than 256 MiB, what does not fit into the store, and what of turns.jsonl can't be read. In
-the names of sessions and turns, what can't be printed is spelled \u{1b}.
+holds more than 256 MiB, and what does not fit into the store.
 
 Retention holds for old checkpoints too: raise keep_within and keep_last first to keep more.`,
 		options:  options("principal" + onStore),

@@ -59,7 +59,7 @@ type logFile struct {
 
 func showLog(ctx context.Context, in *invocation) error {
 	who := in.operator()
-	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true, Undone: true,
+	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true,
 		Turn: in.option("turn"), Cursor: in.option("cursor")}
 	var err error
 	if f.Since, err = in.when("since"); err != nil {
