@@ -278,12 +278,7 @@ func (d *Planner) rmdir(name string) (Step, error) {
 // move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
 func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	if mv.To != "" {
-		err = d.openRename(mv)
-	} else {
-		back, err = d.c.loadMove(d.ctx, mv)
-	}
-	if err != nil {
+	if back, err = mv.open(d.ctx, d); err != nil {
 		return s, back, err
 	}
 	return mv.step(), back, nil
@@ -412,17 +407,7 @@ func (d *Planner) close() {
 // changedSincePlan looks again whether what the plan was made of is still there.
 func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
-		var other bool
-		var err error
-		if mv.Back {
-			other, err = d.c.isBack(ctx, mv)
-		} else {
-			other, err = d.c.staysPut(mv)
-		}
-		if err == nil && !other {
-			other, err = d.c.refilled(ctx, mv)
-		}
-		if err != nil || other {
+		if other, err := mv.other(ctx, d.c); other || err != nil {
 			return other, err
 		}
 	}
@@ -678,8 +663,12 @@ func (p *Plan) pathKeys() (out []string) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		t, mv := s.file, s.move
-		if mv != nil && mv.place != nil {
-			out = append(out, mv.place.LockKey())
+		if mv != nil {
+			for _, at := range []*guardfs.Entry{mv.from, mv.to} {
+				if at != nil && !inTrash(at.Object().True) {
+					out = append(out, at.LockKey())
+				}
+			}
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())

@@ -1151,8 +1151,8 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, mv := range r.d.moves {
-		if mv.Back && mv.place == nil || mv.To != "" && mv.slot == nil {
-			if err := above(mv.comesTo()); err != nil {
+		if name := mv.comesTo(); name != "" && mv.to == nil {
+			if err := above(name); err != nil {
 				return nil, err
 			}
 		}
