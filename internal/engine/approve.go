@@ -83,14 +83,14 @@ func (e *Engine) showGone(p *Plan) error {
 	for _, mv := range p.moving() {
 		leaf := mv.info.Kind == guardfs.KindFile || mv.info.Kind == guardfs.KindSymlink
 		if mv.fresh != nil && mv.info.Kind == guardfs.KindFile && e.storable(mv.Path, mv.info.Size) {
-			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
+			b, err := mv.from.Load(e.cfg.Checkpoint.MaxFileBytes)
 			if err != nil {
 				return err
 			}
 			mv.shown = &Target{Path: mv.Path, True: mv.Path, Before: &guardfs.Before{}, After: After{Kind: guardfs.KindFile, Content: b.Content, Hash: b.Hash}}
 		}
 		if mv.Back && mv.info.Kind == guardfs.KindSymlink {
-			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
+			b, err := mv.from.Load(e.cfg.Checkpoint.MaxFileBytes)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (e *Engine) showGone(p *Plan) error {
 		if mv.To != "" || mv.Back || !leaf || !e.storable(mv.Path, mv.info.Size) {
 			continue
 		}
-		b, err := mv.place.Load(e.cfg.Checkpoint.MaxFileBytes)
+		b, err := mv.from.Load(e.cfg.Checkpoint.MaxFileBytes)
 		if err != nil {
 			return err
 		}
@@ -354,7 +354,7 @@ func (c *Call) runsCode(ctx context.Context, p *Plan) (out []string, err error) 
 		if s.move == nil {
 			continue
 		}
-		for _, place := range []*guardfs.Entry{s.move.place, s.move.slot} {
+		for _, place := range []*guardfs.Entry{s.move.from, s.move.to} {
 			if place != nil && !inTrash(place.Object().True) {
 				by, is := c.classes.Worst(place.Object())
 				add(by, is)

@@ -573,28 +573,19 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 // goes.
 func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 	mv, m := s.p.Steps[i].move, &s.moves[i]
-	if mv.To != "" {
-		if mv.slot == nil {
-			if mv.slot, err = s.c.openAt(mv.To); err != nil {
-				return err
-			}
-			m.hold = mv.slot
+	if name := mv.comesTo(); mv.to == nil {
+		if mv.to, err = s.c.openAt(name); err != nil {
+			return err
 		}
-		return nil
+		m.hold = mv.to
 	}
-	if !mv.Back {
+	switch {
+	case mv.To != "" || mv.fresh != nil:
+		return nil
+	case !mv.Back:
 		if err := s.c.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
 			return noTrash(mv.Path, err)
 		}
-		return nil
-	}
-	if mv.place == nil {
-		if mv.place, err = s.c.openAt(mv.Path); err != nil {
-			return err
-		}
-		m.hold = mv.place
-	}
-	if mv.fresh != nil {
 		return nil
 	}
 	err = s.db.TrashSettle(ctx, mv.Entry.ID, false)
@@ -878,40 +869,30 @@ func (s *apply) stageObject(ctx context.Context, i int, at *guardfs.Entry, base 
 }
 
 // stageRename readies a step that moves something: to the trash, back from there, or to another name.
-func (s *apply) stageRename(i int) error {
+func (s *apply) stageRename(i int) (err error) {
 	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
-	m.made = &guardfs.Staged{}
-	if mv.To != "" {
-		info, err := mv.place.CopyUp()
-		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
-		tr.To, tr.Dir, tr.Before = mv.To, mv.place.ParentTrue(), objectOf(info, "")
-		m.was = guardfs.Precondition{ID: info.ID}
-		if err == nil {
-			mv.mid, _, err = mv.place.Stage(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
+	switch {
+	case mv.To != "":
+		if mv.info, err = mv.from.CopyUp(); err == nil {
+			mv.mid, _, err = mv.from.Stage(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
 		}
-		return err
-	}
-	if mv.Back {
+		tr.Path, tr.To = mv.Path, mv.To
+	case mv.Back:
 		if mv.fresh != nil {
-			if err := mv.fresh(); err != nil {
-				return err
-			}
+			err = mv.fresh()
 		}
-		m.place, m.hold = mv.slot, mv.place // which may have to be made
-		tr.Path, tr.To = mv.Entry.Parked, mv.Path
 		if mv.info.Kind == guardfs.KindDir {
 			tr.Names = HashOf([]byte(mv.in.names))
 		}
-	} else {
-		if err := s.c.readySlot(mv); err != nil {
-			return err
-		}
-		m.place, m.hold = mv.place, mv.slot
+		tr.Path, tr.To = mv.Entry.Parked, mv.Path
+	default:
+		err = s.c.readySlot(mv)
 		tr.Path, tr.To = mv.Path, mv.Entry.Parked
 	}
 	tr.Dir, tr.Before = path.Dir(tr.Path), objectOf(mv.info, "")
-	m.was = guardfs.Precondition{ID: mv.info.ID}
-	return nil
+	m.place, m.hold = mv.from, mv.to // which may have to be made
+	m.made, m.was = &guardfs.Staged{}, guardfs.Precondition{ID: mv.info.ID}
+	return err
 }
 
 // stageRmdir looks at a directory that goes in the end. One that is gone by now is passed over.

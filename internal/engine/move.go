@@ -86,7 +86,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	}
 	r := m.a.Rules
 	r.Read = ReadSome
-	if err := d.known(mv.place, r); err != nil {
+	if err := d.known(mv.from, r); err != nil {
 		return nil, err
 	}
 	if err := d.judgeInside(ctx, mv); err != nil {
@@ -96,16 +96,16 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 		return m.copied(ctx, p)
 	}
 	var err error
-	if mv.slot == nil {
+	if mv.to == nil {
 		if p.Steps, err = d.above(m.a.To, mv.To); err != nil {
 			return nil, err
 		}
 	}
 	if mv.over {
-		if err := d.known(mv.slot, Rules{Read: ReadWhole, Meant: r.Meant}); err != nil { // all that is there is replaced
+		if err := d.known(mv.to, Rules{Read: ReadWhole, Meant: r.Meant}); err != nil { // all that is there is replaced
 			return nil, err
 		}
-		s, _, err := d.move(&Move{Path: mv.To, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: mv.slot.Object().Info.Size, Files: 1}})
+		s, _, err := d.move(d.c.toTrash(mv.To, contents{size: mv.to.Object().Info.Size, files: 1}))
 		if err != nil {
 			return nil, err
 		}
@@ -119,10 +119,10 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 // open looks at both names, by handle; policy first.
 func (m *moving) open() (err error) {
 	e, mv, a := m.d.c, m.mv, &m.a
-	if mv.place, err = e.fs.EntryLink(a.From); err != nil {
+	if mv.from, err = e.fs.EntryLink(a.From); err != nil {
 		return err
 	}
-	from := mv.place.Object()
+	from := mv.from.Object()
 	mv.Path, mv.info = from.True, from.Info
 	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), m.d.c.removesRoot(mv.Path)); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *moving) open() (err error) {
 	}
 	there := guardfs.KindAbsent
 	if to != nil {
-		mv.slot, mv.To, there = to, to.Object().True, to.Object().Info.Kind
+		mv.to, mv.To, there = to, to.Object().True, to.Object().Info.Kind
 	}
 	file := func(k guardfs.Kind) bool { return k == guardfs.KindFile || k == guardfs.KindSymlink }
 	switch {
@@ -156,7 +156,7 @@ func (m *moving) open() (err error) {
 		return Refuse(Conflicts, mv.To, []Blocked{{Path: mv.To, Why: Occupied}})
 	}
 	mv.over = there != guardfs.KindAbsent
-	same, err := mv.place.SameMount(near)
+	same, err := mv.from.SameMount(near)
 	m.copies = m.copies || !same
 	return err
 }
@@ -172,7 +172,7 @@ func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	b := newCopying(d, CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules})
 	b.exact, b.a.Rules.Hash = true, ""
 	if mv.info.Kind == guardfs.KindSymlink {
-		was, err := mv.place.Load(maxLoad)
+		was, err := mv.from.Load(maxLoad)
 		if err == nil {
 			err = b.put(copied{to: m.a.To, link: string(was.Content)})
 		}
@@ -533,7 +533,7 @@ func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apar
 	if apart && kind == guardfs.KindDir {
 		return d.deleteApart(ctx, name, o)
 	}
-	mv := &Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: in.size, Files: in.files}, in: in}
+	mv := d.c.toTrash(name, in)
 	s, _, err := d.move(mv)
 	if err == nil && (mv.info.ID != object.Info.ID || mv.info.Kind != kind) {
 		err = &guardfs.ConflictError{Path: name, Why: guardfs.Replaced}
@@ -558,7 +558,7 @@ func (d *Planner) deleteApart(ctx context.Context, name string, o DeleteOptions)
 		if at.Info.Kind == guardfs.KindDir {
 			s, err = d.rmdir(name)
 		} else {
-			s, _, err = d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: at.Info.Size, Files: 1}})
+			s, _, err = d.move(d.c.toTrash(name, contents{size: at.Info.Size, files: 1}))
 		}
 		if err != nil {
 			return nil, err
@@ -784,16 +784,21 @@ type Move struct {
 	// change it is the entry that was made.
 	Entry checkpoint.Trashed
 
-	// place is the entry of Path, slot the one in the trash or of To. The entry of a name that something comes
-	// to is nil while the parent is still to be made.
-	place, slot *guardfs.Entry
-	info        guardfs.Info // of what is moved
+	// from is the entry where it is, to the one of the name that it gets: nil while the parent, or the place in the
+	// trash, is still to be made.
+	from, to *guardfs.Entry
+	info     guardfs.Info // of what is moved
 
 	in    contents       // of what is moved
 	shown *Target        // of a file or link that goes to the trash: for who approves it
 	mid   *guardfs.Entry // with To: our own name that it has in between
 	over  bool           // something is where it comes to, which goes before by the same plan
 	fresh func() error   // with Back: it comes from the upper layer of a run, at Entry.Parked, and this makes it ready
+}
+
+// toTrash moves what is at path, with what is in it, into the trash.
+func (c *Call) toTrash(path string, in contents) *Move {
+	return &Move{Path: path, in: in, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}
 }
 
 // newName gives the name that a path at or below From has then.
@@ -824,29 +829,45 @@ func (ownTrash) Dir(name string, _ ...string) guardfs.DirVerdict {
 	return guardfs.DirVerdict{All: guardfs.ReservedPath(name)}
 }
 
-// loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
-func (c *Call) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
-	place, err := c.openAt(mv.Path)
+// open looks at both ends of what is to be moved, by handle; policy first. back: it has come back already.
+func (mv *Move) open(ctx context.Context, d *Planner) (back bool, err error) {
+	at, err := d.c.openAt(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
-		return false, c.openSlot(ctx, mv)
+		return false, d.c.openTrashed(ctx, mv)
 	}
 	if err != nil {
 		return false, err
 	}
-	mv.place = place
-	o := place.Object()
-	mv.info = o.Info
-	switch absent := o.Info.Kind == guardfs.KindAbsent; {
-	case absent && !mv.Back:
-		return false, &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
-	case !mv.Back:
-		return false, nil
-	case absent || mv.over:
-		return false, c.openSlot(ctx, mv)
-	case o.Info.ID.Lasting() == mv.Entry.Identity:
-		return true, nil
+	o := at.Object()
+	there := o.Info.Kind != guardfs.KindAbsent
+	if mv.Back {
+		switch mv.to = at; {
+		case !there || mv.over:
+			return false, d.c.openTrashed(ctx, mv)
+		case o.Info.ID.Lasting() == mv.Entry.Identity:
+			return true, nil
+		}
+		return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 	}
-	return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
+	mv.from, mv.info = at, o.Info
+	switch {
+	case !there:
+		op := map[bool]string{true: "delete", false: "move"}[mv.To == ""]
+		return false, &guardfs.PathError{Op: op, Path: mv.Path, Err: fs.ErrNotExist}
+	case mv.To == "":
+		return false, nil
+	}
+	if err := cmp.Or(d.c.judge.Judge(o, guardfs.Remove), d.c.removesRoot(mv.Path)); err != nil {
+		return false, err
+	}
+	mv.to, err = d.c.openAt(mv.To)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+		err = nil // it is made
+	}
+	if err == nil && mv.to != nil && !mv.over && mv.to.Object().Info.Kind != guardfs.KindAbsent {
+		err = Refuse(Conflicts, "", []Blocked{{Path: mv.To, Why: Occupied}})
+	}
+	return false, cmp.Or(err, d.judgeInside(ctx, mv))
 }
 
 // comesTo is the name in the tree that something comes to by the move; "" for none.
@@ -857,38 +878,16 @@ func (mv *Move) comesTo() string {
 	return mv.To
 }
 
-// openRename looks at both names of what is to get another one, by handle; policy first.
-func (d *Planner) openRename(mv *Move) (err error) {
-	if mv.place, err = d.c.openAt(mv.Path); err != nil {
-		return err
-	}
-	o := mv.place.Object()
-	if mv.info = o.Info; o.Info.Kind == guardfs.KindAbsent {
-		return &guardfs.PathError{Op: "move", Path: mv.Path, Err: fs.ErrNotExist}
-	}
-	if err := cmp.Or(d.c.judge.Judge(o, guardfs.Remove), d.c.removesRoot(mv.Path)); err != nil {
-		return err
-	}
-	mv.slot, err = d.c.openAt(mv.To)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
-		err = nil // it is made
-	}
-	if err == nil && mv.slot != nil && !mv.over && mv.slot.Object().Info.Kind != guardfs.KindAbsent {
-		err = Refuse(Conflicts, "", []Blocked{{Path: mv.To, Why: Occupied}})
-	}
-	return cmp.Or(err, d.judgeInside(d.ctx, mv))
-}
-
-// openSlot finds what comes back in the trash, and makes sure that it is what went there.
-func (c *Call) openSlot(ctx context.Context, mv *Move) error {
-	slot, err := c.trash.EntryLink(mv.Entry.Parked)
+// openTrashed finds what comes back in the trash, and makes sure that it is what went there.
+func (c *Call) openTrashed(ctx context.Context, mv *Move) error {
+	from, err := c.trash.EntryLink(mv.Entry.Parked)
 	if errors.Is(err, guardfs.ErrUnavailable) {
 		return err
 	}
 	if err != nil {
 		return Refuse(NotStored, mv.Path, TrashUnopened.Of(err))
 	}
-	mv.slot, mv.info = slot, slot.Object().Info
+	mv.from, mv.info = from, from.Object().Info
 	if mv.info.Kind == guardfs.KindAbsent || mv.info.ID.Lasting() != mv.Entry.Identity {
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}
@@ -907,7 +906,7 @@ func (c *Call) openSlot(ctx context.Context, mv *Move) error {
 }
 
 func (mv *Move) close() {
-	for _, p := range []*guardfs.Entry{mv.place, mv.slot, mv.mid} {
+	for _, p := range []*guardfs.Entry{mv.from, mv.to, mv.mid} {
 		if p != nil {
 			p.Close()
 		}
@@ -928,66 +927,58 @@ func (c *Call) openAt(name string) (*guardfs.Entry, error) {
 	return entry, nil
 }
 
-// staysPut makes sure that what is to go is still what was looked at. touched: somebody wrote to it.
-func (c *Call) staysPut(mv *Move) (touched bool, err error) {
-	place, err := c.fs.EntryLink(mv.Path)
-	if err != nil {
-		return false, err
-	}
-	now := place.Object().Info
-	place.Close()
-	if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
-		return false, &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
-	}
-	return mv.touched(now), nil
-}
-
-// refilled says that a directory that is to move holds other things by now.
-func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
-	var now contents
-	switch {
-	case mv.info.Kind != guardfs.KindDir:
-	case mv.Back:
-		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
-	default:
-		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
-	}
-	return now.names != mv.in.names, err
-}
-
-// isBack says that somebody else has brought it back already. If not, it must still be in the
-// trash, and nothing in its place.
-func (c *Call) isBack(ctx context.Context, mv *Move) (bool, error) {
+// other says that what is to move, what is in it, or what comes in its way is another than the plan was made of, so that it has to be made anew.
+func (mv *Move) other(ctx context.Context, c *Call) (bool, error) {
 	var now guardfs.Info
 	place, err := c.fs.EntryLink(mv.Path)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
+	_, missing := errors.AsType[*guardfs.MissingParentError](err)
+	if err != nil && !(missing && mv.Back) {
 		return false, err
 	}
 	if err == nil {
 		now = place.Object().Info
-		place.Close()
+		place.Close() //nolint:errcheck // nothing was written through it
 	}
-	there := err == nil && now.Kind != guardfs.KindAbsent
-	if mv.fresh != nil {
-		if there && !mv.over {
-			return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
+	if mv.Back {
+		if back, err := c.isBack(ctx, mv, now); back || err != nil {
+			return back, err
 		}
-		return false, nil
+	} else if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
+		return false, &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
 	}
-	db, err := c.checkpoints.open()
-	if err != nil {
-		return false, notSaved(err)
+	if mv.info.Kind != guardfs.KindDir {
+		return !mv.Back && mv.touched(now), nil
 	}
-	entry, err := db.TrashGet(ctx, mv.Entry.ID, "", true) // whose it is was asked when it was found
-	gone := errors.Is(err, checkpoint.ErrNotFound)
-	switch {
-	case gone && there && !mv.over && now.ID.Lasting() == mv.Entry.Identity:
-		return true, nil
-	case err != nil && !gone:
-		return false, notSaved(err)
-	case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
-		return false, Refuse(NotStored, mv.Path, NotInTrash)
-	case there && !mv.over:
+	in := contents{}
+	if mv.Back {
+		in.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
+	} else {
+		in, err = c.walkForDelete(ctx, mv.Path, true, nil)
+	}
+	return in.names != mv.in.names, err
+}
+
+// isBack says that somebody else has brought it back already: now is what is at its path. If not, it must still be in
+// the trash, and nothing in its place.
+func (c *Call) isBack(ctx context.Context, mv *Move, now guardfs.Info) (bool, error) {
+	there := now.Kind != guardfs.KindAbsent && !mv.over
+	if mv.fresh == nil {
+		db, err := c.checkpoints.open()
+		if err != nil {
+			return false, notSaved(err)
+		}
+		entry, err := db.TrashGet(ctx, mv.Entry.ID, "", true) // whose it is was asked when it was found
+		gone := errors.Is(err, checkpoint.ErrNotFound)
+		switch {
+		case gone && there && now.ID.Lasting() == mv.Entry.Identity:
+			return true, nil
+		case err != nil && !gone:
+			return false, notSaved(err)
+		case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
+			return false, Refuse(NotStored, mv.Path, NotInTrash)
+		}
+	}
+	if there {
 		return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 	}
 	return false, nil
@@ -1049,18 +1040,14 @@ func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
 
 // readySlot makes a place in the trash for what goes. The directories that it makes are our own,
 // and stay.
-func (e *Engine) readySlot(mv *Move) error {
-	slot, err := e.newSlot(mv.place)
-	if err != nil {
+func (e *Engine) readySlot(mv *Move) (err error) {
+	if mv.to, err = e.newSlot(mv.from); err != nil {
 		return noTrash(mv.Path, err)
 	}
-	info, err := mv.place.CopyUp()
-	if err != nil {
-		slot.Close() //nolint:errcheck // nothing was written through it
+	if mv.info, err = mv.from.CopyUp(); err != nil {
 		return err
 	}
-	mv.info, mv.slot = info, slot
-	mv.Entry.Parked, mv.Entry.Identity = slot.Object().True, info.ID.Lasting()
+	mv.Entry.Parked, mv.Entry.Identity = mv.to.Object().True, mv.info.ID.Lasting()
 	return nil
 }
 
@@ -1224,7 +1211,7 @@ func moveChanges(mv *Move) []checkpoint.Change {
 	}
 	was, none, id := moveState(mv.info), checkpoint.State{Kind: checkpoint.Absent}, mv.info.ID.Lasting()
 	if mv.info.Kind == guardfs.KindSymlink {
-		if b, err := mv.place.Load(maxLoad); err == nil {
+		if b, err := mv.from.Load(maxLoad); err == nil {
 			was = state(b)
 		}
 	}

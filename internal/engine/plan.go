@@ -175,9 +175,6 @@ func (d *Planner) forget() {
 func (d *Planner) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
 		t.many = len(d.files) > keptPatches
-		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
-			return nil, &PlanError{t.True, "it was not read", Put}
-		}
 		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" &&
 			!t.After.Tail && t.After.From == nil {
 			t.After.Hash = HashOf(t.After.Content)
@@ -278,12 +275,7 @@ func (d *Planner) rmdir(name string) (Step, error) {
 // move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
 func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	if mv.To != "" {
-		err = d.openRename(mv)
-	} else {
-		back, err = d.c.loadMove(d.ctx, mv)
-	}
-	if err != nil {
+	if back, err = mv.open(d.ctx, d); err != nil {
 		return s, back, err
 	}
 	return mv.step(), back, nil
@@ -311,95 +303,7 @@ func (d *Planner) makePlan(ctx context.Context, make PlanFunc) (*Plan, error) {
 		d.c.Trace.Before, d.c.Trace.After, d.c.Trace.Bytes = t.Before.Hash, t.After.Hash,
 			t.After.size()
 	}
-	if err := p.check(); err != nil {
-		return nil, err
-	}
 	return p, d.c.checkDescriptors(p)
-}
-
-// check goes through a plan as if it were carried out, and refuses one that is not possible: a path
-// that would be two things at once, something below what is not there, an order that is not that of
-// a plan.
-func (p *Plan) check() error {
-	played := played{map[string]checkpoint.Kind{}, map[string]int{}}
-	phase := 0
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if why := s.against(played); why != "" {
-			return &PlanError{s.Path, why, s.Action}
-		}
-		if s.phase() < phase {
-			return &PlanError{s.Path, "it comes too late in the plan", s.Action}
-		}
-		phase = s.phase()
-		played.set(s.Path, kind(s.After))
-		if s.Action == Rename && s.To != "" {
-			played.set(s.To, kind(s.Before))
-		}
-	}
-	return nil
-}
-
-// kinds are, by action, what may be at the path of a step before it, and what is there after it.
-var kinds = map[Action]struct {
-	before []checkpoint.Kind
-	after  checkpoint.Kind
-}{
-	Put:       {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.File},
-	Append:    {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
-	Overwrite: {[]checkpoint.Kind{checkpoint.File}, checkpoint.File},
-	Link:      {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Absent}, checkpoint.Symlink},
-	Remove:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink}, checkpoint.Absent},
-	Mkdir:     {[]checkpoint.Kind{checkpoint.Absent}, checkpoint.Dir},
-	Rmdir:     {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Absent},
-	Rename:    {[]checkpoint.Kind{checkpoint.File, checkpoint.Symlink, checkpoint.Dir}, checkpoint.Absent},
-	SetDir:    {[]checkpoint.Kind{checkpoint.Dir}, checkpoint.Dir},
-}
-
-// against says why a step is not possible after those that were played; "" when it is.
-func (s *Step) against(p played) string {
-	before, after := kind(s.Before), kind(s.After)
-	switch {
-	case !slices.Contains(kinds[s.Action].before, before):
-		return fmt.Sprintf("it does not go with a %s before", before)
-	case kinds[s.Action].after != after:
-		return fmt.Sprintf("it does not make a %s", after)
-	case s.Action != Rename && s.To != "":
-		return "only a rename leads elsewhere"
-	case s.Path == s.To || below(s.To, s.Path):
-		return "it can't go into itself"
-	}
-	if now, known := p.is[s.Path]; known && now != before {
-		return fmt.Sprintf("the plan leaves a %s there before", now)
-	}
-	if s.Action == Rename && s.To != "" {
-		if now, known := p.is[s.To]; known && now != checkpoint.Absent {
-			return fmt.Sprintf("the plan leaves a %s at %s before", now, s.To)
-		}
-	}
-	for _, name := range []string{s.Path, s.To} {
-		if !absolute(name) && (name != "" || name == s.Path) {
-			return "its name is not canonical"
-		}
-		if s.Action == Rename && name == s.Path { // directories that may stay go after it
-			continue
-		}
-		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
-			if now, known := p.is[d]; known && now != checkpoint.Dir {
-				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
-			}
-		}
-	}
-	if s.Action != Rmdir && s.Action != SetDir && p.holds[s.Path] > 0 {
-		return "the plan leaves something in it"
-	}
-	return ""
-}
-
-// absolute says that name is a canonical one: absolute and without detours.
-func absolute(name string) bool {
-	return path.Clean(name) == name &&
-		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
 }
 
 func (d *Planner) close() {
@@ -412,17 +316,7 @@ func (d *Planner) close() {
 // changedSincePlan looks again whether what the plan was made of is still there.
 func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
-		var other bool
-		var err error
-		if mv.Back {
-			other, err = d.c.isBack(ctx, mv)
-		} else {
-			other, err = d.c.staysPut(mv)
-		}
-		if err == nil && !other {
-			other, err = d.c.refilled(ctx, mv)
-		}
-		if err != nil || other {
+		if other, err := mv.other(ctx, d.c); other || err != nil {
 			return other, err
 		}
 	}
@@ -550,14 +444,6 @@ type Plan struct {
 	locks  []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
 
-// PlanError: a plan contradicts itself. No call may bring that about.
-type PlanError struct {
-	Path, Why string
-	Action    Action
-}
-
-func (e *PlanError) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Path, e.Why) }
-
 // moving lists the trees of a plan that go to the trash as a whole, or come back.
 func (p *Plan) moving() (out []*Move) {
 	for i := range p.Steps {
@@ -678,8 +564,12 @@ func (p *Plan) pathKeys() (out []string) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		t, mv := s.file, s.move
-		if mv != nil && mv.place != nil {
-			out = append(out, mv.place.LockKey())
+		if mv != nil {
+			for _, at := range []*guardfs.Entry{mv.from, mv.to} {
+				if at != nil && !inTrash(at.Object().True) {
+					out = append(out, at.LockKey())
+				}
+			}
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())
@@ -727,28 +617,6 @@ func (p *Plan) of(a Action) (out []string) {
 		}
 	}
 	return out
-}
-
-// played is a plan on its way through check, as far as it tells what there is.
-type played struct {
-	is    map[string]checkpoint.Kind // what is at each path by now
-	holds map[string]int             // how many of these are below each directory
-}
-
-func (p played) set(name string, k checkpoint.Kind) {
-	change := 1
-	switch was, known := p.is[name]; {
-	case k == checkpoint.Absent && (!known || was == checkpoint.Absent):
-		change = 0
-	case k == checkpoint.Absent:
-		change = -1
-	case known && was != checkpoint.Absent:
-		change = 0
-	}
-	p.is[name] = k
-	for d := path.Dir(name); change != 0 && len(d) > 1; d = path.Dir(d) {
-		p.holds[d] += change
-	}
 }
 
 // sort puts the steps in the order of a plan. A directory that is made twice is made once.

@@ -465,66 +465,97 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 		}
 	}
 	for _, item := range trees {
-		from := slices.IndexFunc(trees, func(o *checkpoint.Item) bool { return o.To == item.Path && item.From == o.Path })
-		if from >= 0 {
+		if partner(trees, item, true) != nil {
 			continue // it goes back with that
 		}
-		var moves []*Move
-		var why Why
-		var err error
-		switch {
-		case item.To != "":
-			moves, why, err = r.back(ctx, item, trees)
-		case item.Want.Kind != checkpoint.Absent && item.Base.Kind != checkpoint.Absent:
-			moves, why, err = r.exchange(ctx, item)
-			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
-		default:
-			var mv *Move
-			if mv, why, err = r.moveOf(ctx, r.d.c, item); mv != nil {
-				moves = []*Move{mv}
-			}
-		}
+		moves, why, err := r.treeMoves(ctx, item, trees)
 		if err != nil && why == none {
 			return nil, err
 		}
-		switch {
-		case why != none && r.o.OnConflict == OnConflictSkip:
-			r.skip(item.Path, why)
-			rest = slices.DeleteFunc(rest,
-				func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
-		case why != none:
+		if why != none && r.o.OnConflict != OnConflictSkip {
 			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
-		default:
-			r.moves = append(r.moves, moves...)
 		}
+		if why != none {
+			r.skip(item.Path, why)
+		}
+		if why != none || item.To == "" && item.Want.Kind != checkpoint.Absent && item.Base.Kind != checkpoint.Absent {
+			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
+		}
+		r.moves = append(r.moves, moves...)
 	}
 	return rest, nil
 }
 
-// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. The thing that it was moved over
-// comes back from the trash, and the one that took its old name in the change that is undone goes there. why is a conflict.
-func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
+// partner is the other name of what item gave another name, or with came, of what came to item by that; nil: the plan does not have it.
+func partner(trees []*checkpoint.Item, item *checkpoint.Item, came bool) *checkpoint.Item {
+	for _, o := range trees {
+		if came && o.To == item.Path && item.From == o.Path || !came && o.Path == item.To && o.From == item.Path {
+			return o
+		}
+	}
+	return nil
+}
+
+// treeMoves gives the moves that bring back what was at the path of item as a whole, from the trash or from the name that it got;
+// none: all is as it should be. What came there in the changes that are undone goes to the trash before. why is a conflict.
+func (r *restore) treeMoves(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
+	force := r.o.OnConflict == OnConflictForce
+	now, err := r.c.objectAt(item.Path)
+	if err != nil {
+		return nil, r.unseen(item.Path, err, nil), err
+	}
+	there := now.Info.Kind != guardfs.KindAbsent
+	var come []*Move
+	switch {
+	case item.To != "":
+		come, why, err = r.renamedBack(ctx, item, partner(trees, item, false), now.Info)
+	case item.Foreign && !force:
+		return nil, ChangedByOthers, nil
+	case item.Want.Kind != checkpoint.Absent:
+		come, why, err = r.trashedBack(ctx, item, there)
+	case there && item.From != "" && r.c.denied(item.From) != nil: // it belongs where we can't bring it
+		return nil, OutOfReach, nil
+	}
+	if err != nil || why != none || !there || item.Want.Kind != checkpoint.Absent && come == nil {
+		return come, why, err
+	}
+	switch {
+	case item.To == "" && item.Want.Kind != checkpoint.Absent && item.Base.Kind == checkpoint.Absent: // nothing of ours was there
+		return nil, Occupied, nil
+	case !force:
+		is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
+		if err == nil && !is && !item.HeadSettled {
+			is, err = r.isMoved(ctx, item, item.HeadBefore)
+		}
+		if why = ChangedOutside; item.To != "" {
+			why = Occupied
+		}
+		if err != nil || !is {
+			return nil, why, err
+		}
+	}
+	in := contents{files: 1}
+	if now.Info.Kind != guardfs.KindSymlink { // what it points to is not meant
+		if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
+			return nil, none, err
+		}
+	}
+	return append([]*Move{r.c.toTrash(item.Path, in)}, come...), none, nil
+}
+
+// renamedBack gives the moves that bring what got another name back to item's: there is what is at that. to is the item of the other name, or nil;
+// the thing that it was moved over comes back from the trash.
+func (r *restore) renamedBack(ctx context.Context, item, to *checkpoint.Item, there guardfs.Info) (moves []*Move, why Why, err error) {
 	force := r.o.OnConflict == OnConflictForce
 	if r.c.denied(item.To) != nil {
 		return nil, OutOfReach, nil
 	}
 	at, err := r.c.objectAt(item.To)
-	var there guardfs.Object
-	if err == nil {
-		there, err = r.c.objectAt(item.Path)
-	}
-	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
-		return nil, Unreachable, nil
-	}
 	if err != nil {
-		return nil, none, err
-	}
-	var to *checkpoint.Item
-	if i := slices.IndexFunc(trees, func(o *checkpoint.Item) bool { return o.Path == item.To && o.From == item.Path }); i >= 0 {
-		to = trees[i]
+		return nil, r.unseen(item.To, err, nil), err
 	}
 	is := lasting(at.Info) == item.Identity && item.Identity != ""
-	if !is && lasting(there.Info) == item.Identity {
+	if !is && lasting(there) == item.Identity {
 		return nil, none, nil
 	}
 	if !is && to != nil && (at.Info.Kind == guardfs.KindFile || at.Info.Kind == guardfs.KindSymlink) {
@@ -540,21 +571,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	case !force && (item.Foreign || to != nil && to.Foreign):
 		return nil, ChangedByOthers, nil
 	}
-	mv := &Move{Path: item.To, To: item.Path}
-	if there.Info.Kind != guardfs.KindAbsent {
-		known := false
-		if !force && item.Head.Kind != checkpoint.Absent {
-			if known, err = r.isMoved(ctx, item, item.Head); err != nil {
-				return nil, none, err
-			}
-		}
-		if !known && !force {
-			return nil, Occupied, nil
-		}
-		mv.over = true
-		moves = append(moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: there.Info.Size, Files: 1}})
-	}
-	moves = append(moves, mv)
+	moves = []*Move{{Path: item.To, To: item.Path, over: there.Kind != guardfs.KindAbsent}}
 	if to == nil || to.Want.Kind == checkpoint.Absent {
 		return moves, none, nil
 	}
@@ -572,117 +589,18 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	return moves, none, nil
 }
 
-// objectAt is the object at the canonical path name; where its directory is gone, none.
-func (c *Call) objectAt(name string) (guardfs.Object, error) {
-	entry, err := c.openAt(name)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
-		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
-	}
-	if err != nil {
-		return guardfs.Object{}, err
-	}
-	defer entry.Close() //nolint:errcheck // nothing was written through it
-	return entry.Object(), nil
-}
-
-// exchange gives the moves that bring back what was at the path of item, and take away what came there by the same change.
-func (r *restore) exchange(ctx context.Context, item *checkpoint.Item) (moves []*Move, why Why, err error) {
-	force := r.o.OnConflict == OnConflictForce
+// trashedBack gives the move that brings what was at the path of item back from the trash; none: it is there.
+func (r *restore) trashedBack(ctx context.Context, item *checkpoint.Item, there bool) (moves []*Move, why Why, err error) {
 	was, err := r.inTrash(ctx, item)
 	if err != nil {
 		return nil, none, err
 	}
-	now, err := r.c.objectAt(item.Path)
-	if err != nil {
-		return nil, r.unseen(item.Path, err, nil), err
-	}
-	if was == nil {
-		if is, err := r.isMoved(ctx, item, item.Want, item.Own...); is || err != nil {
-			return nil, none, err
-		}
-		if r.o.OnConflict == OnConflictSkip {
-			return nil, NotInTrash, nil
-		}
-		return nil, none, Refuse(NotStored, item.Path, NotInTrash)
-	}
-	back := &Move{Path: item.Path, Back: true, Entry: *was, over: true}
-	if now.Info.Kind == guardfs.KindAbsent {
-		back.over = false
-		return []*Move{back}, none, nil
-	}
-	is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
-	switch {
-	case err != nil:
-		return nil, none, err
-	case !is && !force:
-		return nil, ChangedOutside, nil
-	case item.Foreign && !force:
-		return nil, ChangedByOthers, nil
-	}
-	in := contents{files: 1, size: now.Info.Size}
-	if now.Info.Kind == guardfs.KindDir {
-		if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
-			return nil, none, err
-		}
-	}
-	away := &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: in.size, Files: in.files}, in: in}
-	return []*Move{away, back}, none, nil
-}
-
-// moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
-func (r *restore) moveOf(ctx context.Context, c *Call,
-	item *checkpoint.Item) (mv *Move, why Why, err error) {
-	place, err := r.c.openAt(item.Path)
-	kind := guardfs.KindAbsent
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
-		return nil, r.unseen(item.Path, err, nil), err
-	}
-	if err == nil {
-		kind = place.Object().Info.Kind
-		place.Close() //nolint:errcheck // nothing was written through it
-	}
-	if item.Foreign && r.o.OnConflict != OnConflictForce {
-		return nil, ChangedByOthers, nil
-	}
-	if item.Want.Kind == checkpoint.Absent {
-		if kind == guardfs.KindAbsent {
-			return nil, none, nil
-		}
-		if item.From != "" && r.c.denied(item.From) != nil { // it belongs where we can't bring it
-			return nil, OutOfReach, nil
-		}
-		if r.o.OnConflict != OnConflictForce {
-			is, err := r.isMoved(ctx, item, item.Head,
-				append([]checkpoint.ID{item.HeadID}, item.Own...)...)
-			if err == nil && !is && !item.HeadSettled {
-				is, err = r.isMoved(ctx, item, item.HeadBefore)
-			}
-			if err != nil || !is {
-				return nil, ChangedOutside, err
-			}
-		}
-		in := contents{files: 1}
-		if kind != guardfs.KindSymlink { // what it points to is not meant
-			if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
-				return nil, none, err
-			}
-		}
-		return &Move{Path: item.Path,
-			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
-	}
-	found, err := r.inTrash(ctx, item)
-	if err != nil {
-		return nil, none, err
-	}
-	if found != nil && kind != guardfs.KindAbsent {
-		return nil, Occupied, nil
-	}
-	if found != nil {
-		return &Move{Path: item.Path, Back: true, Entry: *found}, none, nil
+	if was != nil {
+		return []*Move{{Path: item.Path, Back: true, Entry: *was, over: there}}, none, nil
 	}
 	why = NotInTrash
-	if kind != guardfs.KindAbsent {
-		if back, err := r.isMoved(ctx, item, item.Want, item.Own...); err != nil || back {
+	if there {
+		if is, err := r.isMoved(ctx, item, item.Want, item.Own...); is || err != nil {
 			return nil, none, err
 		}
 		why = NoneInTrash
@@ -691,6 +609,19 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		return nil, why, nil
 	}
 	return nil, none, Refuse(NotStored, item.Path, why)
+}
+
+// objectAt is the object at the canonical path name; where its directory is gone, none.
+func (c *Call) objectAt(name string) (guardfs.Object, error) {
+	entry, err := c.openAt(name)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
+	}
+	if err != nil {
+		return guardfs.Object{}, err
+	}
+	defer entry.Close() //nolint:errcheck // nothing was written through it
+	return entry.Object(), nil
 }
 
 // inTrash finds the entry of the trash that a restore brings back to item's path: that of the oldest operation that it takes back, else the newest of
@@ -830,9 +761,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	case why != none && r.o.OnConflict != OnConflictForce:
 		r.conflicts = append(r.conflicts, Blocked{Path: item.Path, Why: why})
 	default:
-		r.moves = append(r.moves,
-			&Move{Path: item.Path,
-				Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
+		r.moves = append(r.moves, r.c.toTrash(item.Path, contents{size: o.Info.Size, files: 1}))
 	}
 	return true, nil
 }
@@ -1151,8 +1080,8 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, mv := range r.d.moves {
-		if mv.Back && mv.place == nil || mv.To != "" && mv.slot == nil {
-			if err := above(mv.comesTo()); err != nil {
+		if name := mv.comesTo(); name != "" && mv.to == nil {
+			if err := above(name); err != nil {
 				return nil, err
 			}
 		}
