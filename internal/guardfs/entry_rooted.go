@@ -36,13 +36,7 @@ func (p *Entry) refusePseudo() error {
 }
 
 // lstat looks at the occupant.
-func (p *Entry) lstat() (Info, error) {
-	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		return Info{}, err
-	}
-	return infoOf(p.root.Root, p.base, fi), nil
-}
+func (p *Entry) lstat() (Info, error) { return p.lookAt(p.base) }
 
 // EntriesOpen is how many files are open at most for entries of these true names, all at once.
 func EntriesOpen(names []string) int { return len(names) }
