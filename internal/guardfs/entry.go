@@ -252,10 +252,11 @@ func (p *Entry) Preserve() (left string, err error) {
 	if p.temp == nil {
 		return "", p.failed("keep", syscall.EINVAL)
 	}
-	kept := keptName()
-	done, err := p.renameKept(kept)
-	if err != nil || !done {
-		return join(p.dir.True, p.base), err
+	kept := keptName() // which nothing else has
+	if p.renameNew(p.base, p, kept) != nil {
+		if _, err := p.lookAt(kept); err != nil { // some file systems report failures of calls that took effect
+			return join(p.dir.True, p.base), nil
+		}
 	}
 	left = join(p.dir.True, kept)
 	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside

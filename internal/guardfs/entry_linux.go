@@ -32,13 +32,16 @@ func (p *Entry) pinTo(t *trail) {
 }
 
 // at calls f with the descriptor of p's directory. An errno of f comes back as the failure of op.
-func (p *Entry) at(op string, f func(dir int) error) error {
+func (p *Entry) at(op string, f func(dir int) error) error { return p.failed(op, p.inside(f)) }
+
+// inside is at with the error of f as it is.
+func (p *Entry) inside(f func(dir int) error) error {
 	dir, err := p.fd.use()
 	if err == nil {
 		defer p.fd.done() //nolint:errcheck // Close reports it
 		err = f(dir)
 	}
-	return p.failed(op, err)
+	return err
 }
 
 // occupied is at with a handle on what stands there, O_PATH; nothing there is fd -1 and KindAbsent.

@@ -36,13 +36,7 @@ func (p *Entry) refusePseudo() error {
 }
 
 // lstat looks at the occupant.
-func (p *Entry) lstat() (Info, error) {
-	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		return Info{}, err
-	}
-	return infoOf(p.root.Root, p.base, fi), nil
-}
+func (p *Entry) lstat() (Info, error) { return p.lookAt(p.base) }
 
 // EntriesOpen is how many files are open at most for entries of these true names, all at once.
 func EntriesOpen(names []string) int { return len(names) }
@@ -135,18 +129,6 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 		return nil, err
 	}
 	return newBefore(info, content, hashOf(content), xattrs(f.file)), nil
-}
-
-// Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer
-// only tells early of a change that would fail. Here nobody is asked.
-func (p *Entry) Allowed() error { return nil }
-
-// Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
-func (p *Entry) Fixed() (*FixedError, error) { return nil, nil }
-
-// Overwrite writes content into the file at p, in place. Here that is not done.
-func (p *Entry) Overwrite(Precondition, []byte) (pub *Published, begun bool, err error) {
-	return nil, false, p.failed("write", errors.ErrUnsupported)
 }
 
 // Expected is the part of m that a file staged there will most likely have. Published.Dropped has the metadata that was not kept.

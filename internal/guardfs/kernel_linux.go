@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,19 +106,24 @@ func (k *kernel) before(op string) *Fault {
 // again says whether a call is to be made once more.
 func again(err error, try int) bool { return err == unix.EINTR && try < retries }
 
-// retry makes a call that reads, once more when it was interrupted. A test may have it fail.
+// retry makes a call, once more when it was interrupted. A test may have it fail.
 func retry[T any](k *kernel, op string, call func() (T, error)) (v T, err error) {
+	var none T
 	for try := 0; ; try++ {
-		if f := k.before(op); f != nil {
-			err = f.Err
-		} else {
+		f := k.before(op)
+		if f == nil || f.After {
 			v, err = call()
+		}
+		switch {
+		case f != nil && f.After: // it took effect: a second call would be another one
+			return none, cmp.Or(err, f.Err)
+		case f != nil:
+			err = f.Err
 		}
 		if err == nil {
 			return v, nil
 		}
 		if !again(err, try) {
-			var none T
 			return none, err
 		}
 	}
@@ -247,24 +253,10 @@ func (k *kernel) write(fd int, p []byte) (n int, err error) {
 	}
 }
 
-// do makes one call that changes something, retried when interrupted.
-func (k *kernel) do(op string, call func() error) (err error) {
-	for try := 0; ; try++ {
-		switch f := k.before(op); {
-		case f == nil:
-			err = call()
-		case f.After:
-			if err = call(); err == nil {
-				err = f.Err
-			}
-			return err // it took effect: a second call would be another one
-		default:
-			err = f.Err
-		}
-		if !again(err, try) {
-			return err
-		}
-	}
+// do is retry of a call that gives nothing.
+func (k *kernel) do(op string, call func() error) error {
+	_, err := retry(k, op, func() (struct{}, error) { return struct{}{}, call() })
+	return err
 }
 
 func (k *kernel) fsync(fd int) error {

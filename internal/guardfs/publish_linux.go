@@ -16,11 +16,9 @@ import (
 // publish is Publish once both names are judged: one rename. After an error the names may have been exchanged all the same.
 func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 	pub := &Published{}
-	err := p.at("publish", func(dir int) error {
-		return temp.at("publish", func(tempDir int) error {
-			x := &exchange{p: p, temp: temp, dir: dir, tempDir: tempDir, out: out, in: in, displaced: -1, staged: -1}
-			made := temp.staged()
-			x.again = made == nil || made.ID != in.ID
+	err := p.at("publish", func(int) error {
+		return temp.at("publish", func(int) error {
+			x := newExchange(p, temp, out, in)
 			if t := temp.temp; t != nil && t.file != nil && t.file.id == in.ID {
 				if err := x.giveName(t); err != nil {
 					return err
@@ -38,18 +36,6 @@ func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 		return nil, err
 	}
 	return pub, nil
-}
-
-// exchange is a rename that gives each of two names what the other has, each in a directory that is pinned.
-type exchange struct {
-	p, temp      *Entry
-	dir, tempDir int // their directories
-	out, in      Precondition
-	displaced    int    // a handle on what was at p, or -1
-	staged       int    // a handle on what was at temp, or -1
-	gone         status // of what came out
-	again        bool   // a step is taken back: in was at p before
-	overwrote    bool   // the file system knows no exchange
 }
 
 // giveName gives the nameless file of temp its temporary name.
@@ -70,245 +56,81 @@ func (x *exchange) giveName(t *temp) error {
 	return nil
 }
 
-func (x *exchange) run(pub *Published) (err error) {
-	p, k := x.p, x.p.fs.kernel
-	if err := p.still(); err != nil {
+// handle is a descriptor on what is to be exchanged.
+type handle struct{ fd int }
+
+func (h handle) close(f *FS) { f.kernel.close(h.fd) } //nolint:errcheck // nothing was written through it
+
+// identity is that of the object that was as e has it.
+func (h handle) identity(f *FS, e Precondition) (Identity, error) {
+	st, err := f.kernel.stat(h.fd)
+	return st.info.ID, err
+}
+
+// expect looks at what stands at p before that is exchanged, and opens a handle on it. why says in what it is not what is wanted, or not as
+// Stage left it; then there is no handle.
+func (p *Entry) expect(want Precondition) (h handle, why Interference, err error) {
+	k := p.fs.kernel
+	h.fd, why, err = k.openLike(p.fd.fd, p.base, want)
+	if made := p.staged(); err == nil && why == "" && made != nil && made.ID == want.ID {
+		st, serr := k.stat(h.fd)
+		if err = serr; err == nil && !st.info.unchanged(made) {
+			why = ContentChanged
+		}
+		if err != nil || why != "" {
+			h.close(p.fs)
+		}
+	}
+	return h, why, err
+}
+
+// came compares what has come to p with what was wanted, and says what it is; h is a handle on what was.
+func (p *Entry) came(want Precondition, h handle) (why Interference, now Info, err error) {
+	why, st, err := p.fs.kernel.differs(p.fd.fd, p.base, want, h.fd)
+	return why, st.info, err
+}
+
+// apart reports whether the directories of p and q may be different ones.
+func (p *Entry) apart(q *Entry) bool { return p.fd.fd != q.fd.fd }
+
+// lookAt looks at a name in p's directory. Its error is an errno, as of the next ones.
+func (p *Entry) lookAt(name string) (info Info, err error) {
+	err = p.inside(func(dir int) error {
+		st, err := p.fs.kernel.lstat(dir, name)
+		info = st.info
 		return err
-	}
-	if x.tempDir != x.dir {
-		if err := x.temp.still(); err != nil {
-			return err
-		}
-	}
-	if !x.in.nothing() {
-		if err := x.openStaged(); err != nil {
-			return err
-		}
-		defer k.close(x.staged) //nolint:errcheck // nothing was written through it
-	}
-	if !x.out.nothing() {
-		// The last look comes right before the rename: another object that comes after it has to be put back.
-		var why Interference
-		if x.displaced, why, err = k.openLike(x.dir, p.base, x.out); err != nil {
-			return p.failed("compare", err)
-		}
-		if why != "" {
-			return p.conflict(why)
-		}
-		defer k.close(x.displaced) //nolint:errcheck // nothing was written through it
-	}
-	err = x.rename()
-	switch {
-	case err == nil || x.tookEffect():
-		return x.verify(pub)
-	case noFlags(err):
-		return p.failed("publish", errors.ErrUnsupported)
-	case err == unix.EEXIST && x.out.nothing():
-		return p.conflict(Appeared)
-	case err == unix.EEXIST:
-		return x.temp.conflict(Appeared)
-	case err == unix.ENOENT && !x.out.nothing() && !x.isAt(x.dir, p.base, x.out.ID):
-		return p.conflict(WasRemoved)
-	case err == unix.ENOENT && !x.in.nothing() && !x.isAt(x.tempDir, x.temp.base, x.in.ID):
-		return p.conflict(TempRemoved)
-	case err == unix.ENOENT:
-		return p.conflict(DirRemoved)
-	case x.tempDir != x.dir && x.temp.Allowed() != nil:
-		return x.temp.nameFailed("publish", err)
-	}
-	return p.nameFailed("publish", err)
+	})
+	return info, err
 }
 
-// openStaged opens a handle on the object that is to come in. One that we left there has to be as it was left: others who may
-// write in the directory can put another thing under its name.
-func (x *exchange) openStaged() error {
-	p, k := x.p, x.p.fs.kernel
-	fd, st, err := k.occupant(x.tempDir, x.temp.base)
-	if err != nil {
-		return err
-	}
-	if fd < 0 {
-		return p.conflict(TempRemoved)
-	}
-	why, err := k.unlike(fd, &st, x.in, -1, true)
-	if made := x.temp.staged(); err == nil && made != nil && made.ID == x.in.ID && !st.info.unchanged(made) {
-		why = ContentChanged
-	}
-	if err == nil && why == "" {
-		x.staged = fd
-		return nil
-	}
-	k.close(fd) //nolint:errcheck // nothing was written through it
-	if err != nil {
-		return p.failed("compare", err)
-	}
-	return p.conflict(TempSwapped)
+// same reports whether two names are those of one object.
+func (p *Entry) same(x string, q *Entry, y string) bool {
+	a, aerr := p.lookAt(x)
+	b, berr := q.lookAt(y)
+	return aerr == nil && berr == nil && a.ID == b.ID
 }
 
-func (x *exchange) rename() error {
-	k := x.p.fs.kernel
-	switch {
-	case x.in.nothing():
-		return k.renameNew(x.dir, x.p.base, x.tempDir, x.temp.base)
-	case x.out.nothing():
-		return k.renameNew(x.tempDir, x.temp.base, x.dir, x.p.base)
-	}
-	return x.both()
+// renameTo renames what is at from in p's directory to a name in q's.
+func (p *Entry) renameTo(from string, q *Entry, to string, how renaming) error {
+	flags := [...]uint{replaces: 0, refuses: unix.RENAME_NOREPLACE, exchanges: unix.RENAME_EXCHANGE}[how]
+	return p.inside(func(a int) error {
+		return q.inside(func(b int) error { return p.fs.kernel.rename2(a, from, b, to, flags) })
+	})
 }
 
-func (x *exchange) isAt(dir int, name string, id Identity) bool {
-	st, err := x.p.fs.kernel.lstat(dir, name)
-	return err == nil && st.info.ID == id
+// linkTo gives what is at from in p's directory a second name, in q's.
+func (p *Entry) linkTo(from string, q *Entry, to string) error {
+	k := p.fs.kernel
+	return p.inside(func(a int) error {
+		return q.inside(func(b int) error {
+			return k.do("link", func() error { return k.calls.Linkat(a, from, b, to) })
+		})
+	})
 }
 
-// tookEffect reports whether a rename that failed was made all the same: remote file systems tell that of some.
-func (x *exchange) tookEffect() bool {
-	if !x.in.nothing() {
-		return x.isAt(x.dir, x.p.base, x.in.ID)
-	}
-	st, err := x.p.fs.kernel.stat(x.displaced) // a copy up may have made another identity of it
-	return err == nil && x.isAt(x.tempDir, x.temp.base, st.info.ID)
-}
-
-// renameNew is a rename that replaces nothing. Where the file system knows no such thing it is done
-// by link, and where there is none of that either by a look and a rename.
-func (k *kernel) renameNew(a int, from string, b int, to string) error {
-	err := k.rename2(a, from, b, to, unix.RENAME_NOREPLACE)
-	if !noFlags(err) {
-		return err
-	}
-	err = k.do("link", func() error { return k.calls.Linkat(a, from, b, to) })
-	if err == nil {
-		if err = k.unlink(a, from, 0); err != nil {
-			k.unlink(b, to, 0) //nolint:errcheck // the first error is the one that counts
-		}
-		return err
-	}
-	if err != unix.EEXIST {
-		if _, err = k.lstat(b, to); err == nil {
-			err = unix.EEXIST
-		} else if err == unix.ENOENT {
-			err = k.rename2(a, from, b, to, 0)
-		}
-	}
-	return err
-}
-
-// both exchanges the names, whatever they have.
-func (x *exchange) both() error {
-	k := x.p.fs.kernel
-	err := k.rename2(x.tempDir, x.temp.base, x.dir, x.p.base, unix.RENAME_EXCHANGE)
-	if !noFlags(err) {
-		return err
-	}
-	x.overwrote = true
-	if x.again {
-		return k.rename2(x.tempDir, x.temp.base, x.dir, x.p.base, 0)
-	}
-	return x.replace()
-}
-
-// replace is both for file systems that know no exchange. The file at p gets another name as well, so that p always has something, and
-// the new one is renamed over it. That other name is the one of temp then.
-func (x *exchange) replace() error {
-	p, t, k := x.p, x.temp, x.p.fs.kernel
-	old := OldName(t.base)
-	linked := k.do("link", func() error { return k.calls.Linkat(x.dir, p.base, x.tempDir, old) }) == nil
-	var at status
-	var err error
-	if linked {
-		if at, err = k.lstat(x.tempDir, old); err == nil && !x.isAt(x.dir, p.base, at.info.ID) {
-			err = unix.ENOENT // replaced, or removed, just now
-		}
-	} else { // then it is away for a moment
-		err = k.renameNew(x.dir, p.base, x.tempDir, old)
-	}
-	if err == nil {
-		if err = k.rename2(x.tempDir, t.base, x.dir, p.base, 0); err == nil || x.tookEffect() {
-			t.base, t.object.True = old, join(t.dir.True, old)
-			return nil
-		}
-		if !linked {
-			k.renameNew(x.tempDir, old, x.dir, p.base) //nolint:errcheck // the first error is the one that counts
-		}
-	}
-	if linked {
-		k.removeOwn(x.tempDir, old, at.info.ID) //nolint:errcheck // see above
-	}
-	return err
-}
-
-// verify looks at what came out, and at where the directories are, and rolls back if that is not as it has to be.
-func (x *exchange) verify(pub *Published) error {
-	p, k := x.p, x.p.fs.kernel
-	var why Interference
-	var err error
-	if !x.out.nothing() && !(x.again && x.overwrote) {
-		why, x.gone, err = k.differs(x.tempDir, x.temp.base, x.out, x.displaced)
-		if err == unix.ENOENT {
-			why, err = "what it replaced was taken from under its temporary name", nil
-		}
-	}
-	if err == nil && why == "" && !x.in.nothing() {
-		// Others who exchanged the temporary name for another object have published that; others who replaced the file just now were
-		// a moment later than we. It looks the same, and the pre-image is kept.
-		now, lerr := k.lstat(x.dir, p.base)
-		switch {
-		case lerr != nil:
-		case now.info.ID == x.in.ID:
-			pub.Info = now.info
-		case x.out.nothing():
-			why = PublishedOrSwap
-		default:
-			why = PublishedToo
-		}
-	}
-	if err == nil && why == "" {
-		pub.True, why = p.moved()
-	}
-	if err == nil && why == "" && x.tempDir != x.dir {
-		_, why = x.temp.moved()
-	}
-	if err == nil && why == "" {
-		if pub.Displaced.ID = x.gone.info.ID; x.gone.info.Kind == KindFile {
-			pub.LinksBroken = max(int(x.gone.info.Links)-1, 0)
-		}
-		return nil
-	}
-	left := x.rollback()
-	if err != nil {
-		return p.failed("compare", err)
-	}
-	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
-}
-
-// rollback renames back, once, as long as the object that came in is where it came to; that loses nothing. The caller undoes the rest by
-// the objects at the two names. left is the name of one that can't go back and has no temporary name.
-func (x *exchange) rollback() (left string) {
-	k := x.p.fs.kernel
-	switch here := x.in.nothing() || x.isAt(x.dir, x.p.base, x.in.ID); {
-	case x.in.nothing():
-		if k.renameNew(x.tempDir, x.temp.base, x.dir, x.p.base) == unix.EEXIST && x.temp.temp == nil {
-			left = x.temp.object.True
-		}
-	case !here || x.overwrote:
-	case x.out.nothing():
-		k.renameNew(x.dir, x.p.base, x.tempDir, x.temp.base) //nolint:errcheck // see above
-	case x.both() == nil && !x.isAt(x.tempDir, x.temp.base, x.in.ID):
-		x.both() //nolint:errcheck // something newer came before it: turn that round
-	}
-	return left
-}
-
-// DropLink removes the name temp if it is a link to the very file at p: a process died within a
-// rename that is a link and a removal.
-func (p *Entry) DropLink(temp *Entry) error {
-	is, err := p.lstat()
-	link, lerr := temp.lstat()
-	if err != nil || lerr != nil || is.ID != link.ID {
-		return nil
-	}
-	return temp.at("publish", func(dir int) error { return p.fs.kernel.unlink(dir, temp.base, 0) })
+// unlink removes a name, which is no directory's.
+func (p *Entry) unlink(name string) error {
+	return p.inside(func(dir int) error { return p.fs.kernel.unlink(dir, name, 0) })
 }
 
 // overlayMagic is OVERLAYFS_SUPER_MAGIC of linux/magic.h.
@@ -433,11 +255,6 @@ func (k *kernel) hash(fd int) (string, error) {
 			return "", err
 		}
 	}
-}
-
-// noFlags says that the file system does not know the flags of renameat2.
-func noFlags(err error) bool {
-	return err == unix.EINVAL || err == unix.ENOSYS || err == unix.EOPNOTSUPP
 }
 
 // moved looks where the directory is right after a publication. A move to a place that the Judge refuses

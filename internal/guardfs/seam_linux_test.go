@@ -329,7 +329,7 @@ func TestMoveControl(t *testing.T) {
 			}
 			return nil
 		}
-		s := &exchange{p: p, temp: h, dir: fd, tempDir: fd, out: Found(before), in: made.Precondition()}
+		s := &exchange{p: p, temp: h, out: Found(before), in: made.Precondition()}
 		held, why, err := f.kernel.openLike(fd, p.base, s.out)
 		must(t, err)
 		if why == "" {

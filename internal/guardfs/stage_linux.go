@@ -379,19 +379,6 @@ func (p *Entry) Sync() error {
 	})
 }
 
-// renameKept gives what is at a temporary name the lasting name kept, which is another's in no case; false: it stays where it was.
-func (p *Entry) renameKept(kept string) (done bool, err error) {
-	err = p.at("keep", func(dir int) error {
-		k := p.fs.kernel
-		if done = k.renameNew(dir, p.base, dir, kept) == nil; !done {
-			_, lerr := k.lstat(dir, kept)
-			done = lerr == nil
-		}
-		return nil
-	})
-	return done, err
-}
-
 // drop removes the thing own.
 func (p *Entry) drop(own Precondition) error {
 	return p.at("drop", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, own.ID) })

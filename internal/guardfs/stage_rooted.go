@@ -5,7 +5,6 @@ package guardfs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -162,11 +161,6 @@ func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 	return nil
 }
 
-// renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
-func (p *Entry) renameKept(kept string) (bool, error) {
-	return p.root.do("rename", func() error { return p.root.Rename(p.base, kept) }) == nil, nil
-}
-
 // Sync puts the content of the new file at a temporary name on stable storage.
 func (p *Entry) Sync() error {
 	if made := p.staged(); made == nil || made.Kind != KindFile {
@@ -185,14 +179,11 @@ func (p *Entry) Sync() error {
 
 // drop removes the thing own.
 func (p *Entry) drop(own Precondition) error {
-	_, err := p.match(own)
-	if _, ok := errors.AsType[*ConflictError](err); ok {
-		return nil
+	why, _, err := p.match(own)
+	if err == nil && why == "" {
+		err = p.unlink(p.base)
 	}
-	if err != nil {
-		return err
-	}
-	if err = p.root.Remove(p.base); os.IsNotExist(err) {
+	if os.IsNotExist(err) {
 		err = nil
 	}
 	return err

@@ -302,17 +302,6 @@ func (c calls) known(fd int) (*process, int, *opened, error) {
 	return p, fd, o, nil
 }
 
-// lied ends the worker of the moment.
-func (s *Session) lied() error {
-	s.mu.Lock()
-	p := s.now
-	s.mu.Unlock()
-	if p == nil {
-		return unavailable(errNonsense)
-	}
-	return p.nonsense()
-}
-
 func (c calls) Pread(fd int, buf []byte, off int64) (int, error) {
 	buf = buf[:min(len(buf), chunk)]
 	r, err := c.call(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)

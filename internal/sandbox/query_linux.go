@@ -100,9 +100,6 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 	if err != nil {
 		return nil, err
 	}
-	if f.Result == nil {
-		return nil, e.s.lied()
-	}
 	for _, h := range f.Each {
 		if q.Found != nil {
 			q.Found(h.File, h.Rows)
@@ -125,9 +122,6 @@ func (e elsewhere) Files(
 	f, err := e.ask(ctx, w, query{Names: &q})
 	if err != nil {
 		return nil, err
-	}
-	if f.Files == nil {
-		return nil, e.s.lied()
 	}
 	return f.Files, nil
 }
@@ -186,7 +180,7 @@ func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error
 		return nil, &guardfs.PathError{Op: "search", Path: q.Walk.Root, Err: unix.Errno(r.errno)}
 	}
 	f := &found{}
-	if !fits(r.data) || !decode(r.data, f) || !e.check(f, &q.Walk) {
+	if !fits(r.data) || !decode(r.data, f) || (f.Result != nil) != (q.Lines != nil) || (f.Files != nil) != (q.Names != nil) || !e.check(f, &q.Walk) {
 		return nil, p.nonsense()
 	}
 	if w.Come != nil {

@@ -4,10 +4,23 @@ package guardfs
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"syscall"
 )
+
+// Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer
+// only tells early of a change that would fail. Here nobody is asked.
+func (p *Entry) Allowed() error { return nil }
+
+// Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
+func (p *Entry) Fixed() (*FixedError, error) { return nil, nil }
+
+// Overwrite writes content into the file at p, in place. Here that is not done.
+func (p *Entry) Overwrite(Precondition, []byte) (pub *Published, begun bool, err error) {
+	return nil, false, p.failed("write", errors.ErrUnsupported)
+}
 
 // append is Append once p is judged.
 func (p *Entry) append(own Identity, tail []byte) (a Appended, err error) {
