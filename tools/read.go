@@ -179,10 +179,10 @@ func (s *Suite) look(
 		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
 	}
 	body, err := f.Content(ctx, o)
-	for tries := 0; err == nil && tries < 5; tries++ { // JSON escapes take room too
+	for tries := 0; err == nil && s.client.Bytes > 0 && tries < 5; tries++ { // JSON escapes take room too
 		out.Body = body
 		over := s.client.Over(out.Text()) + notes/2 // some come later
-		if s.client.Bytes == 0 || over <= 0 {
+		if over <= 0 {
 			break
 		}
 		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(s.page.Bytes)/int64(s.page.Bytes+over)))
