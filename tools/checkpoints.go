@@ -134,7 +134,7 @@ var checkpointsListTool = define[CheckpointsListArgs](toolRow{
 		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
@@ -338,7 +338,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](toolRow{
 		{Theirs: "compareto compare comparewith", Ours: "against"},
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
@@ -671,8 +671,6 @@ func (p *CheckpointRestore) brief() (Payload, []string) {
 	return &out, nil
 }
 
-func (*CheckpointRestore) inText() []string { return nil }
-
 // Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
 	var b lines
@@ -756,7 +754,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,

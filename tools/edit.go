@@ -82,7 +82,7 @@ var editTool = define[EditArgs](toolRow{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Edit{}}, refuses: editRefusals,
+	refuses: editRefusals,
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
@@ -228,7 +228,7 @@ var multiEditTool = define[MultiEditArgs](toolRow{
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
-	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
+	refuses: editRefusals,
 }, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,

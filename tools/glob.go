@@ -50,12 +50,10 @@ type Glob struct {
 	link string // a symbolic link that fits the pattern: its path from Root
 }
 
-func (*Glob) inText() []string { return []string{"paths"} }
-
 func (g *Glob) brief() (Payload, []string) {
 	out := *g
 	out.Paths = []string{}
-	return &out, g.inText()
+	return &out, []string{"paths"}
 }
 
 func (*Glob) Kind() string     { return "glob" }
@@ -114,7 +112,6 @@ var globTool = define[GlobArgs](toolRow{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are listed where their directory is given as path"},
 		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
 	},
-	answers: []Payload{&Glob{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoDirectory: func(a *about, r *Refusal) {
 		r.FilePath = a.Path
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}

@@ -98,7 +98,6 @@ var grepTool = define[GrepArgs](toolRow{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are searched where they are given as path"},
 		{Theirs: verbNames, Says: "grep search rg find", Hint: "leave it out"},
 	},
-	answers: []Payload{&Grep{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){engine.BadPattern: badPattern, engine.NoFileType: unknownType},
 }, runGrep)
 
@@ -335,8 +334,6 @@ type GrepCount struct {
 	Count       int    `json:"count"`
 	Occurrences int    `json:"occurrences"`
 }
-
-func (*Grep) inText() []string { return []string{"files", "matches", "counts", "context_only"} }
 
 func (g *Grep) brief() (Payload, []string) {
 	out := *g

@@ -68,37 +68,23 @@ type Content struct {
 	beside session.BufferState
 }
 
-// inText and brief leave out the text of the file.
-func (c *Content) inText() []string {
-	switch c.Body.(type) {
-	case *readers.Text:
-		return []string{"content"}
-	case *readers.PDF:
-		return []string{"text"}
-	case *readers.Notebook:
-		return []string{"cells"}
-	case *readers.Image:
-		return []string{"base64"}
-	}
-	return nil
-}
-
+// brief leaves out the text of the file.
 func (c *Content) brief() (Payload, []string) {
-	out := *c
+	out, left := *c, ""
 	switch body := c.Body.(type) {
 	case *readers.Text:
 		b := *body
-		b.Content, out.Body = "", &b
+		b.Content, out.Body, left = "", &b, "content"
 	case *readers.PDF:
 		b := *body
-		b.Text, out.Body = "", &b
+		b.Text, out.Body, left = "", &b, "text"
 	case *readers.Notebook:
 		b := *body
-		b.Cells, out.Body = []readers.Cell{}, &b
+		b.Cells, out.Body, left = []readers.Cell{}, &b, "cells"
 	default:
 		return c, nil
 	}
-	return &out, c.inText()
+	return &out, []string{left}
 }
 
 func (c *Content) Kind() string   { return c.Body.Kind() }
@@ -142,8 +128,6 @@ var readTool = define[ReadArgs](toolRow{
 			Hint: "the lines are shown with numbers, from offset on, limit of them"},
 		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
-		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
 }, runRead)
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
@@ -469,5 +453,3 @@ func (c *Content) blocks() (out []dialect.Block, err error) {
 	}
 	return out, err
 }
-
-func (c *Content) schema() any { return c.Body }

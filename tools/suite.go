@@ -525,14 +525,9 @@ type toolRow struct {
 	// refuses adds to the words of a cause: fields, a call to make next, a guess at the meaning.
 	refuses map[engine.Cause]func(*about, *Refusal)
 
-	// answers has an empty one of each kind of success: their types are the schema of the answers.
-	answers []Payload
-
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
-
-	output func() json.RawMessage // the schema of its answers
 }
 
 // table has every tool, in the order in which it is listed. Order matters: models and prompt caches see it.
@@ -565,13 +560,6 @@ type dryRunner interface{ dryRun() bool }
 // define makes a row of t out of a typed run function. A is the argument struct.
 func define[A any](t toolRow, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) toolRow {
 	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Changes, Aliases: t.aliases})
-	t.output = sync.OnceValue(func() json.RawMessage {
-		out, err := plainJSON(outputSchema(t.answers))
-		if err != nil {
-			panic("tools: a schema that can't be encoded: " + err.Error())
-		}
-		return out
-	})
 	t.is = func(in any) bool {
 		switch in.(type) {
 		case A, *A:
@@ -655,7 +643,7 @@ func (t *toolRow) definition(s *Suite) Definition {
 		Title:        t.Title,
 		Description:  s.worded(t.Description),
 		InputSchema:  json.RawMessage(s.worded(string(t.args.Schema()))),
-		OutputSchema: t.output(),
+		OutputSchema: json.RawMessage(answerSchema),
 		ReadOnly:     !t.Changes,
 		Destructive:  t.Changes,
 		Idempotent:   t.Idempotent || !t.Changes,
