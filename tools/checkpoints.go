@@ -378,15 +378,15 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		return out.Text()
 	}
-	if s.client.Over(show(2*len(all))) > 0 {
-		k := s.client.Fit(2*len(all), show)
+	if show(2 * len(all)); s.client && s.page.Over(out.Text()) > 0 {
+		k := s.page.Fit(2*len(all), show)
 		show(k)
 		if k -= len(all); k >= 0 { // the first diff that does not fit shows its beginning
 			part := func(n int) string {
 				out.Files[k].Diff = clip(all[k].Diff, n)
 				return out.Text()
 			}
-			part(s.client.Fit(len(all[k].Diff), part))
+			part(s.page.Fit(len(all[k].Diff), part))
 		}
 	}
 	return out, nil

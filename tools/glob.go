@@ -161,7 +161,6 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 			return err
 		}
 		fit := fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) })
-		fit = fitting(fit, s.page.Bytes, func(i int) int { return shownBytes(r.Root, r.Files[i].Path) })
 		all := make([]string, fit)
 		for i, f := range r.Files[:fit] {
 			all[i] = f.Path
@@ -174,8 +173,8 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 			}
 			return out.Text()
 		}
-		if s.client.Over(show(fit)) > 0 {
-			show(max(1, s.client.Fit(fit, show)))
+		if s.page.Over(show(fit)) > 0 {
+			show(max(1, s.page.Fit(fit, show)))
 		}
 		return nil
 	})
@@ -385,20 +384,8 @@ func fitting(n, most int, cost func(i int) int) int {
 
 // jsonSize gives about the bytes that s takes in JSON.
 func jsonSize(s string) int {
-	n := len(s) + 3
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ':
-			n += 5
-		case c == '"' || c == '\\':
-			n++
-		}
-	}
-	return n
+	return dialect.Page{JSON: true}.Size(s) + len(`"",`)
 }
-
-// shownBytes gives the bytes that a line for path adds to a text that names root once.
-func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
 
 // relative is a path below root without it.
 func relative(root, path string) string {

@@ -235,12 +235,6 @@ func pointer(s string) *string {
 	return &s
 }
 
-// jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.
-func jsonLen(s string) int {
-	b, _ := json.Marshal(s) // a string never fails
-	return len(b)
-}
-
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

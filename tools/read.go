@@ -156,20 +156,24 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.ReadRecord, error) {
+	room := s.page.Bytes
+	if s.client {
+		room -= notes
+	}
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
-		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		MaxBytes: int64(room), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
 		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), ANSI: value(a.ANSI),
 		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
 	}
 	body, err := f.Content(ctx, o)
-	for tries := 0; err == nil && s.client.Bytes > 0 && tries < 5; tries++ { // JSON escapes take room too
+	for tries := 0; err == nil && s.client && tries < 5; tries++ { // JSON escapes take room too
 		out.Body = body
-		over := s.client.Over(out.Text()) + notes/2 // some come later
+		over := s.page.Over(out.Text()) + notes/2 // some come later
 		if over <= 0 {
 			break
 		}
-		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(s.page.Bytes)/int64(s.page.Bytes+over)))
+		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(room)/int64(room+over)))
 		body, err = f.Content(ctx, o)
 	}
 	if err != nil {

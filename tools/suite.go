@@ -89,8 +89,8 @@ type Suite struct {
 	tools  policy.Tools
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
-	page   dialect.Page // the size of an answer
-	client dialect.Page // the same for a client that may show no more: the whole text has to fit. Zero: any does
+	page   dialect.Page // that the text of an answer has to fit
+	client bool         // it is a client's, which may show no more
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -273,11 +273,9 @@ const notes = 400
 
 // fitted is the suite as it answers a caller with such a page.
 func (s *Suite) fitted(p dialect.Page) *Suite {
-	f, client := *s, p.Bytes > 0
-	if p = s.engine.Page(p); client {
-		f.client = p
-		p.Bytes -= notes
-	}
+	f := *s
+	f.client = p.Bytes > 0
+	p = s.engine.Page(p)
 	if s.cfg.LineNumbers == "auto" {
 		f.cfg.LineNumbers = cmp.Or(p.Numbers, "arrow")
 	}
