@@ -232,7 +232,6 @@ var bashTool = define[BashArgs](toolRow{
 		{Theirs: "workdir workingdir workingdirectory cwd dir directory", Hint: "begin the command with cd DIRECTORY &&"},
 		{Theirs: "timeoutsecs timeoutseconds timeoutsec", Hint: "send timeout, in milliseconds"},
 	},
-	answers: []Payload{&Bash{}},
 }, runBash)
 
 var bashOutputTool = define[BashOutputArgs](toolRow{
@@ -243,7 +242,6 @@ var bashOutputTool = define[BashOutputArgs](toolRow{
 	Search:  dialect.Search{Wanted: true, Hint: "output of a command that runs in the background"},
 	Follows: bashFollows,
 	aliases: []args.Alias{{Theirs: shellNames, Ours: "bash_id", Quiet: true}, {Theirs: "block wait", Says: "*"}},
-	answers: []Payload{&Bash{}},
 }, func(ctx context.Context, s *Suite, c *engine.Call, a *BashOutputArgs) (Payload, error) {
 	sh, err := c.FindShell(a.ID)
 	if err != nil {
@@ -271,7 +269,6 @@ var killShellTool = define[KillShellArgs](toolRow{
 	Search:  dialect.Search{Wanted: true, Hint: "stop a command that runs in the background"},
 	Follows: bashFollows,
 	aliases: []args.Alias{{Theirs: shellNames, Ours: "shell_id", Quiet: true}},
-	answers: []Payload{&Bash{}},
 }, func(ctx context.Context, s *Suite, c *engine.Call, a *KillShellArgs) (Payload, error) {
 	sh, err := c.FindShell(a.ID)
 	if err != nil {

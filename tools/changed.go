@@ -13,15 +13,9 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are
-// without their line break, and a "\ No newline at end of file" line follows one that has none.
-type Hunk struct {
-	OldStart int      `json:"oldStart"` // from 1
-	OldLines int      `json:"oldLines"`
-	NewStart int      `json:"newStart"`
-	NewLines int      `json:"newLines"`
-	Lines    []string `json:"lines"`
-}
+// Hunk is one item of Claude Code's structuredPatch: OldStart and NewStart from 1, OldLines, NewLines, and Lines, which start with ' ', '+' or
+// '-'. They are without their line break, and a "\ No newline at end of file" line follows one that has none. It is [diff.Hunk].
+type Hunk = diff.Hunk
 
 // Changed has the fields that the payload of every change has.
 type Changed struct {
@@ -96,14 +90,13 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 		for _, l := range h.Lines {
 			size += len(l)
 			if size <= maxPatchBytes {
-				size += jsonLen(l) - len(l)
+				size += jsonSize(l) - len(l)
 			}
 		}
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		h = tight(h)
-		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
+		out = append(out, tight(h))
 	}
 	return out, false
 }

@@ -134,7 +134,7 @@ var checkpointsListTool = define[CheckpointsListArgs](toolRow{
 		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
@@ -338,7 +338,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](toolRow{
 		{Theirs: "compareto compare comparewith", Ours: "against"},
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
@@ -378,15 +378,15 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		return out.Text()
 	}
-	if s.client.Over(show(2*len(all))) > 0 {
-		k := s.client.Fit(2*len(all), show)
+	if show(2 * len(all)); s.client && s.page.Over(out.Text()) > 0 {
+		k := s.page.Fit(2*len(all), show)
 		show(k)
 		if k -= len(all); k >= 0 { // the first diff that does not fit shows its beginning
 			part := func(n int) string {
 				out.Files[k].Diff = clip(all[k].Diff, n)
 				return out.Text()
 			}
-			part(s.client.Fit(len(all[k].Diff), part))
+			part(s.page.Fit(len(all[k].Diff), part))
 		}
 	}
 	return out, nil
@@ -671,8 +671,6 @@ func (p *CheckpointRestore) brief() (Payload, []string) {
 	return &out, nil
 }
 
-func (*CheckpointRestore) inText() []string { return nil }
-
 // Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
 	var b lines
@@ -756,7 +754,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
+	refuses: checkpointRefusals,
 }, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,

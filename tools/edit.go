@@ -82,7 +82,7 @@ var editTool = define[EditArgs](toolRow{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Edit{}}, refuses: editRefusals,
+	refuses: editRefusals,
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
@@ -228,7 +228,7 @@ var multiEditTool = define[MultiEditArgs](toolRow{
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
-	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
+	refuses: editRefusals,
 }, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
@@ -274,11 +274,7 @@ var editRefusals = map[engine.Cause]func(*about, *Refusal){
 	engine.NoMatch: noMatch,
 	engine.NotUnique: func(a *about, r *Refusal) {
 		e := factsOf[*edit.NotUniqueError](a)
-		f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
-		for _, c := range e.Contexts {
-			f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
-		}
-		r.Fields = f
+		r.Fields = notUniqueFields{a.index(e.Index), e.Count, e.Lines, e.Contexts}
 	},
 	refusal.ShownDecoded: func(a *about, r *Refusal) {
 		switch r.Next = read(a.path); a.Facts {
@@ -337,15 +333,10 @@ func (n noMatchFields) Text() string {
 }
 
 type notUniqueFields struct {
-	EditIndex *int             `json:"edit,omitempty"`
-	Count     int              `json:"count"`
-	Lines     []int            `json:"lines"`
-	Contexts  []contextOfMatch `json:"contexts,omitempty"`
-}
-
-type contextOfMatch struct {
-	Line      int    `json:"line"`
-	OldString string `json:"old_string"`
+	EditIndex *int           `json:"edit,omitempty"`
+	Count     int            `json:"count"`
+	Lines     []int          `json:"lines"`
+	Contexts  []edit.Context `json:"contexts,omitempty"`
 }
 
 // Text shows where the matches are and how the first ones become unique.
@@ -442,7 +433,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	if len(e.Resend) <= 2*maxShown {
 		f.Resend = e.Resend
 	}
-	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
+	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonSize(f.Region)+jsonSize(f.Resend) > maxOffered {
 		f.Region = ""
 	}
 }

@@ -111,13 +111,3 @@ func PathTools() (out []PathTool) {
 	}
 	return out
 }
-
-// Kinds are those of the successes of all tools.
-func Kinds() (out []string) {
-	for _, t := range table {
-		for _, p := range t.answers {
-			out = append(out, p.Kind())
-		}
-	}
-	return out
-}

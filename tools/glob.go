@@ -50,12 +50,10 @@ type Glob struct {
 	link string // a symbolic link that fits the pattern: its path from Root
 }
 
-func (*Glob) inText() []string { return []string{"paths"} }
-
 func (g *Glob) brief() (Payload, []string) {
 	out := *g
 	out.Paths = []string{}
-	return &out, g.inText()
+	return &out, []string{"paths"}
 }
 
 func (*Glob) Kind() string     { return "glob" }
@@ -114,7 +112,6 @@ var globTool = define[GlobArgs](toolRow{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are listed where their directory is given as path"},
 		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
 	},
-	answers: []Payload{&Glob{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoDirectory: func(a *about, r *Refusal) {
 		r.FilePath = a.Path
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}
@@ -164,7 +161,6 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 			return err
 		}
 		fit := fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) })
-		fit = fitting(fit, s.page.Bytes, func(i int) int { return shownBytes(r.Root, r.Files[i].Path) })
 		all := make([]string, fit)
 		for i, f := range r.Files[:fit] {
 			all[i] = f.Path
@@ -177,8 +173,8 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 			}
 			return out.Text()
 		}
-		if s.client.Over(show(fit)) > 0 {
-			show(max(1, s.client.Fit(fit, show)))
+		if s.page.Over(show(fit)) > 0 {
+			show(max(1, s.page.Fit(fit, show)))
 		}
 		return nil
 	})
@@ -388,20 +384,8 @@ func fitting(n, most int, cost func(i int) int) int {
 
 // jsonSize gives about the bytes that s takes in JSON.
 func jsonSize(s string) int {
-	n := len(s) + 3
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ':
-			n += 5
-		case c == '"' || c == '\\':
-			n++
-		}
-	}
-	return n
+	return dialect.Page{JSON: true}.Size(s) + len(`"",`)
 }
-
-// shownBytes gives the bytes that a line for path adds to a text that names root once.
-func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
 
 // relative is a path below root without it.
 func relative(root, path string) string {

@@ -98,7 +98,6 @@ var grepTool = define[GrepArgs](toolRow{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are searched where they are given as path"},
 		{Theirs: verbNames, Says: "grep search rg find", Hint: "leave it out"},
 	},
-	answers: []Payload{&Grep{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){engine.BadPattern: badPattern, engine.NoFileType: unknownType},
 }, runGrep)
 
@@ -138,7 +137,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	if err := readers.CheckEncoding(q.Encoding); err != nil {
 		return nil, err
 	}
-	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes, maxEntries}
+	p := grepPage{value(a.Offset), defaultHead, maxEntries}
 	if a.HeadLimit != nil {
 		p.limit = *a.HeadLimit
 	}
@@ -183,8 +182,8 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 			out.fill(r, q, p)
 			return out.Text()
 		}
-		if s.client.Over(show(p.rows)) > 0 {
-			show(max(1, s.client.Fit(out.shown, show)))
+		if s.page.Over(show(maxEntries)) > 0 {
+			show(max(1, s.page.Fit(out.shown, show)))
 		}
 		return nil
 	})
@@ -336,8 +335,6 @@ type GrepCount struct {
 	Occurrences int    `json:"occurrences"`
 }
 
-func (*Grep) inText() []string { return []string{"files", "matches", "counts", "context_only"} }
-
 func (g *Grep) brief() (Payload, []string) {
 	out := *g
 	out.Files, out.Matches, out.Counts, out.ContextOnly = nil, nil, nil, nil
@@ -467,8 +464,7 @@ const (
 // grepPage is the part of the rows or files that one answer shows.
 type grepPage struct {
 	offset, limit int
-	most          int // bytes of text
-	rows          int // that fit the client's page
+	rows          int // that fit the caller's page
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
@@ -490,11 +486,6 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	}
 	const count = 40 // the numbers and the names of the fields
 	g.shown = fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) + count })
-	each := 0
-	if q.Mode == grep.Count {
-		each = 6 // the figure
-	}
-	g.shown = fitting(g.shown, p.most, func(i int) int { return shownBytes(g.Root, r.Files[i].Path) + each })
 	g.shown = min(g.shown, p.rows)
 	for _, f := range r.Files[:g.shown] {
 		if q.Mode == grep.Count {
@@ -526,19 +517,6 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 	rows = rows[len(before):]
 	found = min(len(rows), p.limit)
 	g.shown = fitting(found, maxAnswer, g.rowCost(rows, q))
-	g.shown = fitting(g.shown, p.most, func(i int) int {
-		n := len(windowed(rows[i])) + 1
-		if g.context {
-			n += len("--\n")
-		}
-		if !g.single {
-			n += shownBytes(g.Root, rows[i].Path)
-		}
-		if g.numbers {
-			n += len(placeOf(&rows[i])) + 1
-		}
-		return n
-	})
 	g.shown = min(g.shown, p.rows)
 	g.rows = rows[:g.shown]
 	behind := rows[g.shown:]

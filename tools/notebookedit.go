@@ -104,7 +104,6 @@ var notebookEditTool = define[NotebookEditArgs](toolRow{
 		{Theirs: "type kind celllanguage", Ours: "cell_type"},
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
-	answers: []Payload{&NotebookEdit{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoSuchCell: noCell, refusal.CellUnseen: func(a *about, r *Refusal) {
 		r.Next = read(a.path)
 		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -150,10 +148,9 @@ func (a answer) named(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`{"tool":"`), []byte(`{"tool":"`+a.prefix))
 }
 
-// A withBlocks payload has images or other bytes, and its members are those of schema too.
+// A withBlocks payload has images or other bytes.
 type withBlocks interface {
 	blocks() ([]dialect.Block, error)
-	schema() any
 }
 
 // Blocks are the images of a payload, and the bytes of a binary file.
@@ -181,115 +178,14 @@ func withoutBytes(body []byte) []byte {
 	}
 }
 
-// A bulky payload has members that Text says too: a brief answer, see [answer.Brief], goes without
-// them. inText names all that may be left out; brief is a copy where they are empty, and names those
-// that are.
-type bulky interface {
-	inText() []string
-	brief() (Payload, []string)
-}
-
-// refusalKinds lists the kinds of a Refusal.
-var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, KindNotRegularFile,
-	KindPathDenied, KindBadRequest, KindSymlinkRefused, KindMustRead, KindModified, KindNoMatch,
-	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,
-	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError, KindUnavailable}
-
-// inTextMember is the member of a brief answer that names the members it goes without.
-const inTextMember = "in_text"
-
-// object is a JSON Schema.
-type object = map[string]any
-
-// outputSchema describes every payload that a tool can answer: its successes, which are open objects
-// with the fields of their types; the refusals, which carry fields of their own; and the answers that hooks make
-// of either.
-func outputSchema(answers []Payload) object {
-	known := slices.Clone(refusalKinds)
-	var any []object
-	for _, p := range answers {
-		known = append(known, p.Kind())
-		any = append(any, schemaOf(p))
-	}
-	text := object{"type": "string"}
-	any = append(any, object{
-		"properties": object{"kind": object{"enum": refusalKinds}, "error": text, "hint": text},
-		"required":   []string{"kind", "error", "hint"},
-	}, object{"properties": object{"kind": object{"not": object{"enum": known}}}})
-	return object{"type": "object", "properties": object{"kind": text}, "required": []string{"kind"},
-		"anyOf": any}
-}
-
-func schemaOf(p Payload) object {
-	properties := object{"kind": object{"const": p.Kind()}}
-	required := membersOf(reflect.TypeOf(p).Elem(), properties)
-	if c, ok := p.(withBlocks); ok {
-		required = append(required, membersOf(reflect.TypeOf(c.schema()).Elem(), properties)...)
-	}
-	var left []string
-	if b, ok := p.(bulky); ok {
-		left = b.inText()
-	}
-	if left != nil {
-		properties[inTextMember] = object{"type": "array", "items": object{"enum": left}}
-	}
-	required = slices.DeleteFunc(required, func(name string) bool { return slices.Contains(left, name) })
-	return object{"properties": properties, "required": append([]string{"kind"}, required...)}
-}
-
-// membersOf adds the members of a struct as encoding/json writes it, and gives those that are always
-// there.
-func membersOf(t reflect.Type, properties object) (required []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			required = append(required, membersOf(f.Type, properties)...)
-			continue
-		case !f.IsExported(), name == "-":
-			continue
-		}
-		properties[name] = valueOf(f.Type)
-		if !strings.Contains(rest, "omit") {
-			required = append(required, name)
-		}
-	}
-	return required
-}
-
-// valueOf is the schema of a member's value.
-func valueOf(t reflect.Type) object {
-	switch t.Kind() {
-	case reflect.Interface:
-		return object{} // anything: the arguments of a call to make next
-	case reflect.Pointer:
-		v := valueOf(t.Elem())
-		if v["type"] != nil {
-			v["type"] = []any{v["type"], "null"}
-		}
-		return v
-	case reflect.String:
-		return object{"type": "string"}
-	case reflect.Bool:
-		return object{"type": "boolean"}
-	case reflect.Float64:
-		return object{"type": "number"}
-	case reflect.Int, reflect.Int64:
-		return object{"type": "integer"}
-	case reflect.Slice:
-		return object{"type": "array", "items": valueOf(t.Elem())}
-	case reflect.Map:
-		return object{"type": "object", "additionalProperties": valueOf(t.Elem())}
-	case reflect.Struct:
-		properties := object{}
-		required := append([]string{}, membersOf(t, properties)...)
-		return object{"type": "object", "properties": properties, "required": required}
-	}
-	panic("tools: no schema for " + t.String()) // found by any test that lists the tools
-}
+// answerSchema is the JSON Schema of what any tool answers: the other members go by kind. A refusal has error and hint.
+const answerSchema = `{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`
 
 var _ dialect.Brief = answer{}
+
+// A bulky payload has members that Text says too: a brief answer, see [answer.Brief], goes without
+// them. brief is a copy where they are empty, and names them.
+type bulky interface{ brief() (Payload, []string) }
 
 // Brief is the JSON without the members that Text has too.
 func (a answer) Brief() ([]byte, error) {
@@ -321,7 +217,7 @@ func withoutEmpty(body []byte, names []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strings.TrimSuffix(s, "}") + `,"` + inTextMember + `":` + string(list) + "}"), nil
+	return []byte(strings.TrimSuffix(s, "}") + `,"in_text":` + string(list) + "}"), nil
 }
 
 func value[T any](p *T) (v T) {
@@ -337,12 +233,6 @@ func pointer(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.
-func jsonLen(s string) int {
-	b, _ := json.Marshal(s) // a string never fails
-	return len(b)
 }
 
 func plural(n int, what string) string {

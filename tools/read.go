@@ -68,37 +68,23 @@ type Content struct {
 	beside session.BufferState
 }
 
-// inText and brief leave out the text of the file.
-func (c *Content) inText() []string {
-	switch c.Body.(type) {
-	case *readers.Text:
-		return []string{"content"}
-	case *readers.PDF:
-		return []string{"text"}
-	case *readers.Notebook:
-		return []string{"cells"}
-	case *readers.Image:
-		return []string{"base64"}
-	}
-	return nil
-}
-
+// brief leaves out the text of the file.
 func (c *Content) brief() (Payload, []string) {
-	out := *c
+	out, left := *c, ""
 	switch body := c.Body.(type) {
 	case *readers.Text:
 		b := *body
-		b.Content, out.Body = "", &b
+		b.Content, out.Body, left = "", &b, "content"
 	case *readers.PDF:
 		b := *body
-		b.Text, out.Body = "", &b
+		b.Text, out.Body, left = "", &b, "text"
 	case *readers.Notebook:
 		b := *body
-		b.Cells, out.Body = []readers.Cell{}, &b
+		b.Cells, out.Body, left = []readers.Cell{}, &b, "cells"
 	default:
 		return c, nil
 	}
-	return &out, c.inText()
+	return &out, []string{left}
 }
 
 func (c *Content) Kind() string   { return c.Body.Kind() }
@@ -142,8 +128,6 @@ var readTool = define[ReadArgs](toolRow{
 			Hint: "the lines are shown with numbers, from offset on, limit of them"},
 		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
-		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
 }, runRead)
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
@@ -172,20 +156,24 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.ReadRecord, error) {
+	room := s.page.Bytes
+	if s.client {
+		room -= notes
+	}
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
-		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		MaxBytes: int64(room), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
 		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), ANSI: value(a.ANSI),
 		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
 	}
 	body, err := f.Content(ctx, o)
-	for tries := 0; err == nil && tries < 5; tries++ { // JSON escapes take room too
+	for tries := 0; err == nil && s.client && tries < 5; tries++ { // JSON escapes take room too
 		out.Body = body
-		over := s.client.Over(out.Text()) + notes/2 // some come later
-		if s.client.Bytes == 0 || over <= 0 {
+		over := s.page.Over(out.Text()) + notes/2 // some come later
+		if over <= 0 {
 			break
 		}
-		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(s.page.Bytes)/int64(s.page.Bytes+over)))
+		o.MaxBytes = max(512, min(o.MaxBytes-int64(over), o.MaxBytes*int64(room)/int64(room+over)))
 		body, err = f.Content(ctx, o)
 	}
 	if err != nil {
@@ -469,5 +457,3 @@ func (c *Content) blocks() (out []dialect.Block, err error) {
 	}
 	return out, err
 }
-
-func (c *Content) schema() any { return c.Body }

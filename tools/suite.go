@@ -89,8 +89,8 @@ type Suite struct {
 	tools  policy.Tools
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
-	page   dialect.Page // the size of an answer
-	client dialect.Page // the same for a client that may show no more: the whole text has to fit. Zero: any does
+	page   dialect.Page // that the text of an answer has to fit
+	client bool         // it is a client's, which may show no more
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -273,11 +273,9 @@ const notes = 400
 
 // fitted is the suite as it answers a caller with such a page.
 func (s *Suite) fitted(p dialect.Page) *Suite {
-	f, client := *s, p.Bytes > 0
-	if p = s.engine.Page(p); client {
-		f.client = p
-		p.Bytes -= notes
-	}
+	f := *s
+	f.client = p.Bytes > 0
+	p = s.engine.Page(p)
 	if s.cfg.LineNumbers == "auto" {
 		f.cfg.LineNumbers = cmp.Or(p.Numbers, "arrow")
 	}
@@ -525,14 +523,9 @@ type toolRow struct {
 	// refuses adds to the words of a cause: fields, a call to make next, a guess at the meaning.
 	refuses map[engine.Cause]func(*about, *Refusal)
 
-	// answers has an empty one of each kind of success: their types are the schema of the answers.
-	answers []Payload
-
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
-
-	output func() json.RawMessage // the schema of its answers
 }
 
 // table has every tool, in the order in which it is listed. Order matters: models and prompt caches see it.
@@ -565,13 +558,6 @@ type dryRunner interface{ dryRun() bool }
 // define makes a row of t out of a typed run function. A is the argument struct.
 func define[A any](t toolRow, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) toolRow {
 	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Changes, Aliases: t.aliases})
-	t.output = sync.OnceValue(func() json.RawMessage {
-		out, err := plainJSON(outputSchema(t.answers))
-		if err != nil {
-			panic("tools: a schema that can't be encoded: " + err.Error())
-		}
-		return out
-	})
 	t.is = func(in any) bool {
 		switch in.(type) {
 		case A, *A:
@@ -655,7 +641,7 @@ func (t *toolRow) definition(s *Suite) Definition {
 		Title:        t.Title,
 		Description:  s.worded(t.Description),
 		InputSchema:  json.RawMessage(s.worded(string(t.args.Schema()))),
-		OutputSchema: t.output(),
+		OutputSchema: json.RawMessage(answerSchema),
 		ReadOnly:     !t.Changes,
 		Destructive:  t.Changes,
 		Idempotent:   t.Idempotent || !t.Changes,

@@ -75,7 +75,6 @@ var writeTool = define[WriteArgs](toolRow{
 		{Theirs: verbNames, Says: "create write overwrite save createfile writefile", Hint: "leave it out"},
 		{Theirs: "linecount totallines", Says: "*"},
 	}),
-	answers: []Payload{&Write{}},
 }, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {

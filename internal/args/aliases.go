@@ -2,7 +2,6 @@ package args
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -43,9 +42,6 @@ var remarks = strings.Fields("description explanation instruction instructions r
 	"thought thoughts thinking rationale justification purpose title summary intent comment note " +
 	"toolcallid requestid callid requiresapproval")
 
-// wrappers are keys that hold all the arguments.
-var wrappers = strings.Fields("input arguments args params parameters toolinput kwargs toolargs body")
-
 // fold is a name without case and separators: file_path, filePath and FILE-PATH are one. A name of a letter is an option,
 // and its case counts.
 func fold(name string) string {
@@ -57,68 +53,6 @@ func fold(name string) string {
 }
 
 var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
-
-// unwrap gives the object of the arguments, which raw may be the text of, or hold under one key.
-func (c *call) unwrap(raw json.RawMessage) json.RawMessage {
-	note := ""
-	for range 3 {
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			if text = strings.TrimSpace(text); CheckText([]byte(text)) != nil || !strings.HasPrefix(text, "{") {
-				break
-			}
-			raw, note = json.RawMessage(text), cmp.Or(note, "a string of JSON as the arguments")
-		}
-		all, err := members(raw)
-		if err != nil {
-			break
-		}
-		at := c.wrapper(all)
-		if at == nil {
-			break
-		}
-		raw, note = at.value, "what is in "+at.key+" as the arguments"
-	}
-	if note != "" {
-		c.took("%s", note)
-	}
-	return raw
-}
-
-// wrapper is the member that holds all the arguments, nil where there is none: something else is
-// said beside it, or it holds no object.
-func (c *call) wrapper(all []member) (at *member) {
-	for i, m := range all {
-		var name string
-		switch folded := fold(m.key); {
-		case c.field(m.key) != nil:
-			return nil
-		case slices.Contains(wrappers, folded):
-			if at != nil {
-				return nil
-			}
-			at = &all[i]
-		case folded == "name" || folded == "tool" || folded == "toolname":
-			if json.Unmarshal(m.value, &name) != nil || fold(name) != fold(c.spec.names.Tool) {
-				return nil
-			}
-		case folded != "id" && folded != "type" && !slices.Contains(remarks, folded):
-			return nil
-		}
-	}
-	if at == nil {
-		return nil
-	}
-	inner := at.value
-	var text string
-	if json.Unmarshal(inner, &text) == nil {
-		inner = json.RawMessage(text)
-	}
-	if _, err := members(inner); err != nil {
-		return nil
-	}
-	return at
-}
 
 // name finds the argument of a member that does not have its name.
 func (c *call) name(m member) {

@@ -134,8 +134,13 @@ func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 	if err := CheckText(raw); err != nil {
 		return err
 	}
-	if c.spec.lenient() {
-		raw = c.unwrap(raw)
+	var text string // of an object, as some send it
+	if c.spec.lenient() && raw[0] == '"' && json.Unmarshal(raw, &text) == nil && strings.HasPrefix(strings.TrimSpace(text), "{") {
+		raw = json.RawMessage(strings.TrimSpace(text))
+		c.took("a string of JSON as the arguments")
+		if err := CheckText(raw); err != nil {
+			return err
+		}
 	}
 	if raw[0] != '{' {
 		return bad("send an object with the arguments as its keys",
@@ -409,11 +414,13 @@ func (c *call) text(f *field, value json.RawMessage, name string) (string, *Erro
 	var text string
 	var several []string
 	plain := json.Unmarshal(value, &text) == nil
-	n, notWhole := integer(value)
 	path := f.name == "path" || strings.HasSuffix(f.name, "_path")
+	if f.form == "pages" {
+		if n, err := integer(value); err == nil {
+			return strconv.FormatInt(n, 10), nil
+		}
+	}
 	switch {
-	case f.form == "pages" && notWhole == nil:
-		text = strconv.FormatInt(n, 10)
 	case plain:
 	case !c.spec.lenient():
 		return "", wrong(name, "a string", value)

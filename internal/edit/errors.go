@@ -62,8 +62,8 @@ type NotUniqueError struct {
 
 // Context is a match with as many lines around it as make it unique.
 type Context struct {
-	Line      int    // of the match, not of the context's first line
-	OldString string // matches exactly once
+	Line      int    `json:"line"`       // of the match, not of the context's first line
+	OldString string `json:"old_string"` // matches exactly once
 }
 
 func (e *NotUniqueError) Error() string {

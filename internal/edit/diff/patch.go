@@ -44,20 +44,15 @@ func Patch(before, after []byte) []Hunk {
 // SameEnds gives how many bytes two texts have in common at either end, in whole lines, less the
 // lines that a hunk shows Context a change. It keeps the patch of a small change cheap.
 func SameEnds(a, b []byte) (head, tail int) {
-	for n := min(len(a), len(b)); head < n && a[head] == b[head]; head++ {
-		for head+4096 <= n && bytes.Equal(a[head:head+4096], b[head:head+4096]) {
-			head += 4096
-		}
-		if head == n || a[head] != b[head] {
-			break
+	most := min(len(a), len(b))
+	for step := 4096; step > 0; step /= 2 {
+		for head+step <= most && bytes.Equal(a[head:head+step], b[head:head+step]) {
+			head += step
 		}
 	}
-	for n := min(len(a), len(b)) - head; tail < n; tail++ {
-		for tail+4096 <= n && bytes.Equal(a[len(a)-tail-4096:len(a)-tail], b[len(b)-tail-4096:len(b)-tail]) {
-			tail += 4096
-		}
-		if tail == n || a[len(a)-1-tail] != b[len(b)-1-tail] {
-			break
+	for step := 4096; step > 0; step /= 2 {
+		for head+tail+step <= most && bytes.Equal(a[len(a)-tail-step:len(a)-tail], b[len(b)-tail-step:len(b)-tail]) {
+			tail += step
 		}
 	}
 	for i := 0; i <= Context && head > 0; i++ {

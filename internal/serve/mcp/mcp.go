@@ -212,9 +212,19 @@ func tool(d dialect.Definition) *sdk.Tool {
 	}
 }
 
+// growStack gives the stack of this goroutine room for a whole call at once. The SDK begins a goroutine for each request, whose stack is small;
+// else it is copied several times on the way down.
+//
+//go:noinline
+func growStack(at int) byte {
+	var room [24 << 10]byte
+	return room[at]
+}
+
 // receive sees messages before the SDK does, and answers those that it would answer less well.
 func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		growStack(0)
 		switch {
 		case method == "tools/call":
 			if r, ok := req.(*sdk.CallToolRequest); ok && s.listed.Load().known[r.Params.Name] == nil {

@@ -19,7 +19,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -139,15 +138,6 @@ func content(t *testing.T, path string) string {
 
 // Every golden call answers the same over MCP as in process, byte for byte.
 func TestGoldenCallsOverMCP(t *testing.T) {
-	schemas := map[string]*jsonschema.Resolved{}
-	for _, d := range tools.Definitions() {
-		var schema jsonschema.Schema
-		err := json.Unmarshal(d.OutputSchema, &schema)
-		if err == nil {
-			schemas[d.Name], err = schema.Resolve(nil)
-		}
-		must(t, err)
-	}
 	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		var now tools.Approver // calls come one at a time
 		o.Approver = approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) { return now.Ask(ctx, q) })
@@ -173,13 +163,6 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 					u.Nearest = strings.TrimSuffix(near, "?")
 				}
 				return toolstest.Answer{}, u
-			}
-			var payload any
-			if err := json.Unmarshal(m.Result.StructuredContent, &payload); err != nil {
-				return toolstest.Answer{}, err
-			}
-			if err := schemas[c.Tool].Validate(payload); err != nil {
-				t.Errorf("the answer of %s does not fit its schema: %v\n%s", c.Tool, err, m.Result.StructuredContent)
 			}
 			if refused := bytes.Contains(m.Result.StructuredContent, []byte(`,"hint":`)); m.Result.IsError && !refused {
 				t.Errorf("isError is set for %s", m.Result.StructuredContent)
@@ -279,7 +262,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// Of a long answer the structured part goes without what the text holds, says so, and fits the schema.
+// Of a long answer the structured part goes without what the text holds, and says so.
 func TestLongAnswersTravelOnce(t *testing.T) {
 	root := toolstest.Tree(t)
 	long := file(t, root, "a.txt", strings.Repeat("a needle\n", 3000))
@@ -290,16 +273,6 @@ func TestLongAnswersTravelOnce(t *testing.T) {
 		strings.Repeat("x", 5000)+`"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
 	for _, mode := range []mcp.Structured{"", mcp.StructuredAlways} {
 		s := start(t, config.Default(), tools.Options{}, mcp.Options{Structured: mode}, "test", "2025-11-25", nil)
-		list, err := s.ListTools(t.Context(), nil)
-		must(t, err)
-		schemas := map[string]*jsonschema.Resolved{}
-		for _, tool := range list.Tools {
-			var schema jsonschema.Schema
-			must(t, json.Unmarshal(mustJSON(t, tool.OutputSchema), &schema))
-			if schemas[tool.Name], err = schema.Resolve(nil); err != nil {
-				t.Fatal(err)
-			}
-		}
 		for _, c := range []struct {
 			tool, bulk string
 			args       map[string]any
@@ -313,9 +286,6 @@ func TestLongAnswersTravelOnce(t *testing.T) {
 		} {
 			r := call(t, s, c.tool, c.args)
 			m := r.StructuredContent.(map[string]any)
-			if err := schemas[c.tool].Validate(m); err != nil {
-				t.Errorf("%s: %v", c.tool, err)
-			}
 			brief := fmt.Sprint(m["in_text"]) == "["+c.bulk+"]"
 			if brief == (mode == mcp.StructuredAlways) || (m[c.bulk] == nil) != brief {
 				t.Errorf("%s %s: %.300s", mode, c.tool, mustJSON(t, m))
