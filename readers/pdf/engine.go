@@ -66,11 +66,11 @@ type Job struct {
 type Page struct {
 	Number      int
 	Text        string // the text layer, and behind it the words of annotations and form fields
-	NoText      bool   // there is no text layer
+	NoText      bool   // there is no text layer, or no character of it has a meaning
 	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
 	Annotations int    // links included
 	Overlaid    bool   // a form field or an annotation is shown on it
-	Unsaid      bool   // one of them has no text
+	Unsaid      bool   // an annotation has no text, or a character no meaning
 	Failed      bool
 	Image       *PageImage
 
@@ -462,8 +462,10 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		return err
 	}
 	page.Text = cleanPageText(text)
-	page.NoText = page.Text == ""
+	page.Unsaid = strings.ContainsRune(page.Text, unknown)
+	page.NoText = strings.Trim(page.Text, string(unknown)+" \n") == ""
 	if page.NoText {
+		page.Text = ""
 		if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
 			page.Objects = c.Count
 		}
@@ -478,7 +480,7 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid, page.looks = a.drawn, a.mute > 0, a.looks
+		page.Overlaid, page.Unsaid, page.looks = a.drawn, page.Unsaid || a.mute > 0, a.looks
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}
