@@ -507,7 +507,7 @@ func TestPDFDeadlineKeepsPages(t *testing.T) {
 	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R 5 0 R] /Count 3 >>",
 		fmt.Sprintf(page, 6), fmt.Sprintf(page, 7), fmt.Sprintf(page, 6), madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET"),
 		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))), madeFont)
-	testReaders(t).pdfs.Ready(t.Context())
+	readAs[*PDF](t, onePage(""), Options{}) // the engine is started
 	for deadline := 2 * time.Second; ; deadline *= 2 {
 		c, err := guarded(t, testReaders(t), raw, Options{Render: true}, deadline)
 		p, ok := c.(*PDF)

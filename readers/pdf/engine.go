@@ -215,23 +215,6 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 func (m *memory) Free() { m.b = nil }
 
-// Ready starts the sandbox under the caller's context alone: compiling it without a cache takes
-// seconds, which are not the document's fault and must not count against its deadline. An engine
-// that does not start is found out by Read.
-func (p *Engine) Ready(ctx context.Context) error {
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		_, _ = p.start()
-	}()
-	select {
-	case <-started:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // drop throws the sandbox away. Whatever still runs in it ends with an error.
 func (p *Engine) drop() {
 	p.mu.Lock()
@@ -272,7 +255,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		err   error
 	}
 	done := make(chan result, 1)
-	clock := make(chan func() time.Duration, 1)
+	clock := make(chan func() time.Duration, 1) // when the engine has started
 	var soFar atomic.Pointer[Pages]
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -280,11 +263,21 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		defer p.turn.Give(who, 1)
 		runtime.LockOSThread() // whose time is counted
 		defer runtime.UnlockOSThread()
+		pool, err := p.start()
 		clock <- threadClock()
-		pages, err := p.document(reading, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		var pages *Pages
+		if err == nil {
+			pages, err = p.document(reading, pool, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		}
 		done <- result{pages, err}
 	}()
-	used, start := <-clock, time.Now()
+	var used func() time.Duration
+	select {
+	case used = <-clock: // compiling may take seconds, which are not the document's fault
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	start := time.Now()
 	for left := job.Time; left > 0; left = min(job.Time-used(), patience*job.Time-time.Since(start)) {
 		select {
 		case r := <-done:
@@ -299,7 +292,6 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		break
 	}
 	cancel()
-	// Compiling cannot be cut off, but it ends; a document can.
 	p.mu.Lock()
 	stop := p.stop
 	p.mu.Unlock()
@@ -322,11 +314,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 }
 
 // document opens one document in a new instance. It tells done of each page that is read.
-func (p *Engine) document(ctx context.Context, from Document, job Job, done func(Pages)) (pages *Pages, err error) {
-	pool, err := p.start()
-	if err != nil {
-		return nil, err
-	}
+func (p *Engine) document(ctx context.Context, pool engine.Pool, from Document, job Job, done func(Pages)) (pages *Pages, err error) {
 	trapped := true
 	defer func() {
 		if v := recover(); v != nil {
