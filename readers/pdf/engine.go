@@ -111,11 +111,10 @@ type Engine struct {
 	closed bool
 }
 
-// engineStart says that the engine could not be started, as opposed to a bad document.
-type engineStart struct{ err error }
-
-func (e *engineStart) Error() string { return "starting the PDF engine: " + e.err.Error() }
-func (e *engineStart) Unwrap() error { return e.err }
+// notStarted says that the engine could not be started, as opposed to a bad document.
+func notStarted(err error) error {
+	return &unreadable.Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+}
 
 var errClosed = errors.New("the readers are closed")
 
@@ -140,18 +139,18 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, &engineStart{errClosed}
+		return nil, notStarted(errClosed)
 	}
 	if p.pool != nil {
 		return p.pool, nil
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
+			pool, err = nil, notStarted(fmt.Errorf("%v", v))
 		}
 	}()
 	if err := p.cache.Try(func() (err error) { p.pool, p.stop, err = p.launch(); return err }); err != nil {
-		return nil, &engineStart{err}
+		return nil, notStarted(err)
 	}
 	return p.pool, nil
 }
@@ -238,14 +237,6 @@ type Document struct {
 // Read reads the pages asked for, one document at a time. When the time is over it gives those that
 // it has.
 func (p *Engine) Read(ctx context.Context, doc Document, job Job) (*Pages, error) {
-	pages, err := p.run(ctx, doc, job)
-	if start, ok := err.(*engineStart); ok {
-		return nil, &unreadable.Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
-	}
-	return pages, err
-}
-
-func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error) {
 	who := share.Of(ctx)
 	if err := p.turn.Take(ctx, who, 1); err != nil {
 		return nil, err
@@ -326,7 +317,7 @@ func (p *Engine) document(ctx context.Context, pool engine.Pool, from Document, 
 	}()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
-		return nil, &engineStart{err}
+		return nil, notStarted(err)
 	}
 	held := mended(from.Held)
 	open := &requests.OpenDocument{File: &held}
@@ -336,24 +327,18 @@ func (p *Engine) document(ctx context.Context, pool engine.Pool, from Document, 
 	doc, err := instance.OpenDocument(open)
 	switch {
 	case err == nil:
+		pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	case errors.Is(err, pdferrors.ErrPassword):
-		trapped = false
-		instance.Close()
-		return nil, &unreadable.Encrypted{What: "PDF"}
+		err = &unreadable.Encrypted{What: "PDF"}
 	case errors.Is(err, pdferrors.ErrSecurity):
-		trapped = false
-		instance.Close()
-		return nil, &unreadable.Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
+		err = &unreadable.Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
 	default:
 		// Not every error leaves a clean instance; a new sandbox is cheap.
 		return nil, &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
 	}
-	pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	var ours unreadable.Hinter
-	if err == nil || errors.As(err, &ours) {
-		if instance.Close() == nil {
-			trapped = false
-		}
+	if (err == nil || errors.As(err, &ours)) && instance.Close() == nil {
+		trapped = false
 	}
 	return pages, err
 }
