@@ -454,7 +454,7 @@ func TestHostilePDFs(t *testing.T) {
 	files := hostilePDFs()
 	const hello = "Hello hostile world"
 	readable := map[string]string{"two billion pages": hello, "negative count": hello, "nested in a value": hello, "length of a loop": hello,
-		"no end": hello, "huge page": hello, "many pages": "This is page 20."}
+		"no end": hello, "huge page": hello, "many pages": "This is page 20.", "many long maps": hello}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		t.Run(name, func(t *testing.T) {
 			deadline := time.Second // some take what there is
@@ -869,6 +869,8 @@ func hostilePDFs() map[string][]byte {
 		"only the mark":      []byte("%PDF-1.7\n"),
 		"mark and noise":     append([]byte("%PDF-1.7\n"), bytes.Repeat([]byte{0xff, 0, 1, '('}, 50_000)...),
 		"many pages":         manyPages(1500),
+		"many long maps": madePDF(append([]string{catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page("4 0 R", ""), madeStream("", text), madeFont},
+			slices.Repeat([]string{madeStream("/Filter /FlateDecode", deflated([]byte("begincmap 9 beginbfchar <1> <2> endbfchar"+strings.Repeat(" ", 4_000_000))))}, 2000)...)...),
 	}
 	return m
 }

@@ -14,6 +14,8 @@ const (
 	mapHead = 1 << 10
 	// mapBytes is the longest such map that is mended: one of every code has half of it.
 	mapBytes = 4 << 20
+	// allMaps is how many bytes of maps are looked at in a file.
+	allMaps = 16 * mapBytes
 )
 
 // mended is a PDF whose ToUnicode maps say how many entries they have, and have none that PDFium does not take. Where a section of such a
@@ -28,8 +30,8 @@ func mended(b []byte) []byte {
 		out, _ := io.ReadAll(io.LimitReader(z, most))
 		return out
 	}
-	whole, owned := b, false
-	for from := 0; ; {
+	whole, owned, left := b, false, allMaps
+	for from := 0; left > 0; {
 		i := bytes.Index(b[from:], []byte("stream"))
 		if i < 0 {
 			return whole
@@ -41,12 +43,14 @@ func mended(b []byte) []byte {
 		for from < len(b) && (b[from] == '\r' || b[from] == '\n') {
 			from++
 		}
-		if !isMap(inflate(bytes.NewReader(b[from:min(len(b), from+mapHead)]), mapBytes)) {
+		if !isMap(inflate(bytes.NewReader(b[from:min(len(b), from+mapHead)]), 4*mapHead)) {
 			continue
 		}
 		in := bytes.NewReader(b[from:])
-		right := counted(inflate(in, mapBytes))
-		if right == nil {
+		m := inflate(in, mapBytes)
+		left -= len(m)
+		right := counted(m)
+		if right == nil || len(m) == mapBytes { // or it goes on
 			continue
 		}
 		var packed bytes.Buffer
@@ -62,6 +66,7 @@ func mended(b []byte) []byte {
 		}
 		clear(whole[from+copy(whole[from:], packed.Bytes()) : from+used])
 	}
+	return whole
 }
 
 func isMap(head []byte) bool { return bytes.Contains(head, []byte("begincmap")) }
