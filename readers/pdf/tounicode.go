@@ -5,7 +5,7 @@ import (
 	"compress/zlib"
 	"fmt"
 	"io"
-	"slices"
+	"iter"
 	"strconv"
 )
 
@@ -43,7 +43,8 @@ func mended(b []byte) []byte {
 		for from < len(b) && (b[from] == '\r' || b[from] == '\n') {
 			from++
 		}
-		if !isMap(inflate(bytes.NewReader(b[from:min(len(b), from+mapHead)]), 4*mapHead)) {
+		head := inflate(bytes.NewReader(b[from:min(len(b), from+mapHead)]), 4*mapHead)
+		if !bytes.Contains(head, []byte("begincmap")) {
 			continue
 		}
 		in := bytes.NewReader(b[from:])
@@ -69,8 +70,6 @@ func mended(b []byte) []byte {
 	return whole
 }
 
-func isMap(head []byte) bool { return bytes.Contains(head, []byte("begincmap")) }
-
 // counted is the map with the true counts and without long codes, up to the end of its last section; nil if it has them.
 func counted(m []byte) []byte {
 	var out []byte
@@ -85,15 +84,22 @@ func counted(m []byte) []byte {
 		if bytes.HasPrefix(section, []byte("range")) {
 			kind, each = "range", 3
 		}
-		entries := slices.Collect(slices.Chunk(words(section), each))
-		if n := len(entries); n > 0 && len(entries[n-1]) < each {
-			entries = entries[:n-1]
+		kept, n, long, leave := []byte(kind), 0, 0, false
+		for word := range words(section) {
+			if n%each == 0 {
+				if leave = isLong(word); leave {
+					long++
+				}
+			}
+			if n++; !leave {
+				kept = append(append(kept, ' '), word...)
+			}
 		}
-		if taken := slices.DeleteFunc(slices.Clone(entries), isLong); len(taken) < len(entries) {
-			entries, section = taken, fmt.Appendf(nil, "%s %s ", kind, bytes.Join(slices.Concat(taken...), []byte(" ")))
+		if long > 0 {
+			section = append(kept, ' ')
 		}
 		before = bytes.TrimRight(before, " \t\r\n")
-		head, count := bytes.TrimRight(before, "0123456789"), strconv.Itoa(len(entries))
+		head, count := bytes.TrimRight(before, "0123456789"), strconv.Itoa(n/each-long)
 		wrong = wrong || count != string(before[len(head):])
 		out = fmt.Appendf(out, "%s%s beginbf%sendbf%s", head, count, section, kind)
 		m = bytes.TrimPrefix(after, []byte(kind))
@@ -104,24 +110,26 @@ func counted(m []byte) []byte {
 	return out
 }
 
-// words are the strings "<…>" and the lists "[…]" of a section.
-func words(section []byte) (all [][]byte) {
-	for {
-		i := bytes.IndexAny(section, "<[")
-		if i < 0 {
-			return all
+// words yields the strings "<…>" and the lists "[…]" of a section.
+func words(section []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			i := bytes.IndexAny(section, "<[")
+			if i < 0 {
+				return
+			}
+			section = section[i:]
+			n := bytes.IndexByte(section, section[0]+2) + 1 // in ASCII the closing ones are two behind
+			if n == 0 || !yield(section[:n]) {
+				return
+			}
+			section = section[n:]
 		}
-		section = section[i:]
-		n := bytes.IndexByte(section, section[0]+2) + 1 // in ASCII the closing ones are two behind
-		if n == 0 {
-			return all
-		}
-		all, section = append(all, section[:n]), section[n:]
 	}
 }
 
-// isLong says that an entry is for a code of more than two bytes.
-func isLong(entry [][]byte) bool {
-	code, err := strconv.ParseUint(string(bytes.Trim(entry[0], "<>")), 16, 64)
-	return err == nil && code > 0xffff
+// isLong says that a code has more than two bytes.
+func isLong(code []byte) bool {
+	n, err := strconv.ParseUint(string(bytes.Trim(code, "<>")), 16, 64)
+	return err == nil && n > 0xffff
 }
