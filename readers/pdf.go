@@ -35,7 +35,7 @@ type PDF struct {
 	// with NextPages where that page's text was cut.
 	StartColumn int `json:"start_column,omitempty"`
 	NextColumn  int `json:"next_column,omitempty"`
-	// PagesWithoutText have no text layer: they are scans, drawings or empty.
+	// PagesWithoutText have no text layer, or one of characters that nobody can tell: they are scans, drawings or empty.
 	PagesWithoutText []int       `json:"pages_without_text,omitempty"`
 	PagesFailed      []int       `json:"pages_failed,omitempty"`
 	PagesCut         []int       `json:"pages_cut,omitempty"` // their text was longer than the answer may be
@@ -98,9 +98,6 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, err
 	}
 	defer free()
-	if err := r.pdfs.Ready(ctx); err != nil {
-		return nil, err
-	}
 	doc := pdf.Document{File: f.section()}
 	if f.Size >= 0 && f.Size <= pdf.Held {
 		if doc.Held, err = f.all(ctx, pdf.Held, "PDF", true); err != nil {
@@ -232,7 +229,7 @@ func (p *PDF) say(shown []pdf.Page, late bool) {
 	}
 	unseen := func(page pdf.Page) bool { return page.Unsaid && page.Image == nil }
 	if slices.ContainsFunc(shown, unseen) {
-		p.note("Annotations without text are seen with render: true.")
+		p.note("What has no text (annotations, characters shown as \ufffd) is seen with render: true.")
 	}
 	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == shown[len(shown)-1].Number-4 {
 		p.note("None of the last pages could be loaded; the document may have fewer pages than it says.")
@@ -259,9 +256,8 @@ func tokensOf(s string) int {
 }
 
 // parsePages reads a list like "1-3,7", "last" or "-3" (the last three) into page numbers in the order of the document, each once,
-// however it was written: so no page behind the last of them has been shown. With a total it is
-// fitted to the document: a range may end beyond it, but must not begin there. An empty list means
-// the first pages.
+// however it was written: so no page behind the last of them has been shown. It is fitted to the document:
+// a range may end beyond it, but must not begin there. An empty list means the first pages. Where the total is 0, only the form of the list is looked at.
 func parsePages(list string, total int) ([]int, error) {
 	if strings.TrimSpace(list) == "" {
 		return span(1, min(total, MaxPages)), nil
@@ -270,7 +266,6 @@ func parsePages(list string, total int) ([]int, error) {
 		return nil, &BadPages{Pages: unreadable.Clip(list, 60), Why: why, Total: total}
 	}
 	var pages []int
-	seen := map[int]bool{}
 	if len(list) > 400 {
 		return bad("the list is too long")
 	}
@@ -299,21 +294,14 @@ func parsePages(list string, total int) ([]int, error) {
 		}
 		if total > 0 {
 			b = min(b, total)
-		} else {
-			b = a // how far it really goes is known later
-			pages = pages[:0]
 		}
-		for n := a; n <= b; n++ {
-			if seen[n] {
-				continue
-			}
-			seen[n] = true
-			if pages = append(pages, n); len(pages) > MaxPages {
-				return bad(fmt.Sprintf("it asks for more than %d pages", MaxPages))
-			}
-		}
+		pages = append(pages, span(a, min(b, a+MaxPages))...)
 	}
 	slices.Sort(pages)
+	pages = slices.Compact(pages)
+	if total > 0 && len(pages) > MaxPages {
+		return bad(fmt.Sprintf("it asks for more than %d pages", MaxPages))
+	}
 	return pages, nil
 }
 

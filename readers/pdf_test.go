@@ -454,7 +454,7 @@ func TestHostilePDFs(t *testing.T) {
 	files := hostilePDFs()
 	const hello = "Hello hostile world"
 	readable := map[string]string{"two billion pages": hello, "negative count": hello, "nested in a value": hello, "length of a loop": hello,
-		"no end": hello, "huge page": hello, "many pages": "This is page 20."}
+		"no end": hello, "huge page": hello, "many pages": "This is page 20.", "many long maps": hello}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		t.Run(name, func(t *testing.T) {
 			deadline := time.Second // some take what there is
@@ -507,7 +507,7 @@ func TestPDFDeadlineKeepsPages(t *testing.T) {
 	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R 5 0 R] /Count 3 >>",
 		fmt.Sprintf(page, 6), fmt.Sprintf(page, 7), fmt.Sprintf(page, 6), madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET"),
 		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))), madeFont)
-	testReaders(t).pdfs.Ready(t.Context())
+	readAs[*PDF](t, onePage(""), Options{}) // the engine is started
 	for deadline := 2 * time.Second; ; deadline *= 2 {
 		c, err := guarded(t, testReaders(t), raw, Options{Render: true}, deadline)
 		p, ok := c.(*PDF)
@@ -535,23 +535,28 @@ func TestPDFDeadlineKeepsText(t *testing.T) {
 	}
 }
 
-// A ToUnicode map whose sections count wrong is read to the end of each.
-func TestPDFMapsThatCountWrong(t *testing.T) {
-	of := func(cmap string) string {
+// A ToUnicode map is read to the end of each section, also if that counts wrong or has codes of three bytes. A code that no map has is not taken
+// for a letter, and a page of nothing else is shown.
+func TestPDFMapsOfCodes(t *testing.T) {
+	of := func(cmap string) *PDF {
 		return readAs[*PDF](t, madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 			"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
-			madeStream("", "BT /F1 12 Tf 72 700 Td <0001000200030004> Tj ET"),
+			madeStream("", "BT /F1 12 Tf 72 700 Td <0401040204030404> Tj ET"),
 			"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 R >>",
 			"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /DW 600 >>",
-			madeStream("/Filter /FlateDecode", deflated([]byte("/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n"+cmap+"endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend")))), Options{}).Text
+			madeStream("/Filter /FlateDecode", deflated([]byte("/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n"+cmap+"endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend")))), Options{ImageMaxEdge: 64})
 	}
-	for _, cmap := range []string{
-		"1 beginbfchar\n<0001> <0436>\nendbfchar\n1 beginbfrange\n<0002> <0004> [<0443> <043A> <0438>]\nendbfrange\n",
-		"9 beginbfchar\n<0001> <0436>\nendbfchar\n3 beginbfrange\n<0002> <0004> [<0443> <043A> <0438>]\nendbfrange\n",
-		"2 beginbfchar\n<0001> <0436>\n<0002> <0443>\n<0003> <043A>\nendbfchar\n12 beginbfchar\n<0004> <0438>\nendbfchar\n",
+	for cmap, want := range map[string]string{
+		"1 beginbfchar\n<0401> <0436>\nendbfchar\n1 beginbfrange\n<0402> <0404> [<0443> <043A> <0438>]\nendbfrange\n":                                                          "жуки",
+		"9 beginbfchar\n<0401> <0436>\nendbfchar\n3 beginbfrange\n<0402> <0404> [<0443> <043A> <0438>]\nendbfrange\n":                                                          "жуки",
+		"2 beginbfchar\n<0401> <0436>\n<0402> <0443>\n<0403> <043A>\nendbfchar\n12 beginbfchar\n<0404> <0438>\nendbfchar\n":                                                    "жуки",
+		"3 beginbfchar\n<0401> <0436>\n<0402> <0443>\n<F09F8080> <D83CDC00>\nendbfchar\n2 beginbfrange\n<0403> <0404> [<043A> <0438>]\n<E0A080> <E0A0BF> <0800>\nendbfrange\n": "жуки",
+		"2 beginbfchar\n<0401> <0436>\n<0404> <0438>\nendbfchar\n":                                                                                                             "ж��и",
+		"": "",
 	} {
-		if got := of(cmap); !strings.Contains(got, "жуки") {
-			t.Errorf("%q by %s", got, cmap)
+		p := of(cmap)
+		if got := strings.TrimSpace(strings.TrimPrefix(p.Text, "--- Page 1 ---")); got != want || len(p.PagesWithoutText) != len(p.Images) || len(p.Images) == 1 != (want == "") {
+			t.Errorf("%q by %s, %d images", got, cmap, len(p.Images))
 		}
 	}
 }
@@ -864,6 +869,8 @@ func hostilePDFs() map[string][]byte {
 		"only the mark":      []byte("%PDF-1.7\n"),
 		"mark and noise":     append([]byte("%PDF-1.7\n"), bytes.Repeat([]byte{0xff, 0, 1, '('}, 50_000)...),
 		"many pages":         manyPages(1500),
+		"many long maps": madePDF(append([]string{catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page("4 0 R", ""), madeStream("", text), madeFont},
+			slices.Repeat([]string{madeStream("/Filter /FlateDecode", deflated([]byte("begincmap 9 beginbfchar <1> <2> endbfchar"+strings.Repeat(" ", 4_000_000))))}, 2000)...)...),
 	}
 	return m
 }

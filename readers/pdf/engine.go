@@ -66,11 +66,11 @@ type Job struct {
 type Page struct {
 	Number      int
 	Text        string // the text layer, and behind it the words of annotations and form fields
-	NoText      bool   // there is no text layer
+	NoText      bool   // there is no text layer, or no character of it has a meaning
 	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
 	Annotations int    // links included
 	Overlaid    bool   // a form field or an annotation is shown on it
-	Unsaid      bool   // one of them has no text
+	Unsaid      bool   // an annotation has no text, or a character no meaning
 	Failed      bool
 	Image       *PageImage
 
@@ -111,11 +111,10 @@ type Engine struct {
 	closed bool
 }
 
-// engineStart says that the engine could not be started, as opposed to a bad document.
-type engineStart struct{ err error }
-
-func (e *engineStart) Error() string { return "starting the PDF engine: " + e.err.Error() }
-func (e *engineStart) Unwrap() error { return e.err }
+// notStarted says that the engine could not be started, as opposed to a bad document.
+func notStarted(err error) error {
+	return &unreadable.Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+}
 
 var errClosed = errors.New("the readers are closed")
 
@@ -140,18 +139,18 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, &engineStart{errClosed}
+		return nil, notStarted(errClosed)
 	}
 	if p.pool != nil {
 		return p.pool, nil
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
+			pool, err = nil, notStarted(fmt.Errorf("%v", v))
 		}
 	}()
 	if err := p.cache.Try(func() (err error) { p.pool, p.stop, err = p.launch(); return err }); err != nil {
-		return nil, &engineStart{err}
+		return nil, notStarted(err)
 	}
 	return p.pool, nil
 }
@@ -215,23 +214,6 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 func (m *memory) Free() { m.b = nil }
 
-// Ready starts the sandbox under the caller's context alone: compiling it without a cache takes
-// seconds, which are not the document's fault and must not count against its deadline. An engine
-// that does not start is found out by Read.
-func (p *Engine) Ready(ctx context.Context) error {
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		_, _ = p.start()
-	}()
-	select {
-	case <-started:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // drop throws the sandbox away. Whatever still runs in it ends with an error.
 func (p *Engine) drop() {
 	p.mu.Lock()
@@ -255,14 +237,6 @@ type Document struct {
 // Read reads the pages asked for, one document at a time. When the time is over it gives those that
 // it has.
 func (p *Engine) Read(ctx context.Context, doc Document, job Job) (*Pages, error) {
-	pages, err := p.run(ctx, doc, job)
-	if start, ok := err.(*engineStart); ok {
-		return nil, &unreadable.Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
-	}
-	return pages, err
-}
-
-func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error) {
 	who := share.Of(ctx)
 	if err := p.turn.Take(ctx, who, 1); err != nil {
 		return nil, err
@@ -272,7 +246,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		err   error
 	}
 	done := make(chan result, 1)
-	clock := make(chan func() time.Duration, 1)
+	clock := make(chan func() time.Duration, 1) // when the engine has started
 	var soFar atomic.Pointer[Pages]
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -280,11 +254,21 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		defer p.turn.Give(who, 1)
 		runtime.LockOSThread() // whose time is counted
 		defer runtime.UnlockOSThread()
+		pool, err := p.start()
 		clock <- threadClock()
-		pages, err := p.document(reading, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		var pages *Pages
+		if err == nil {
+			pages, err = p.document(reading, pool, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		}
 		done <- result{pages, err}
 	}()
-	used, start := <-clock, time.Now()
+	var used func() time.Duration
+	select {
+	case used = <-clock: // compiling may take seconds, which are not the document's fault
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	start := time.Now()
 	for left := job.Time; left > 0; left = min(job.Time-used(), patience*job.Time-time.Since(start)) {
 		select {
 		case r := <-done:
@@ -299,7 +283,6 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 		break
 	}
 	cancel()
-	// Compiling cannot be cut off, but it ends; a document can.
 	p.mu.Lock()
 	stop := p.stop
 	p.mu.Unlock()
@@ -322,11 +305,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 }
 
 // document opens one document in a new instance. It tells done of each page that is read.
-func (p *Engine) document(ctx context.Context, from Document, job Job, done func(Pages)) (pages *Pages, err error) {
-	pool, err := p.start()
-	if err != nil {
-		return nil, err
-	}
+func (p *Engine) document(ctx context.Context, pool engine.Pool, from Document, job Job, done func(Pages)) (pages *Pages, err error) {
 	trapped := true
 	defer func() {
 		if v := recover(); v != nil {
@@ -338,7 +317,7 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 	}()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
-		return nil, &engineStart{err}
+		return nil, notStarted(err)
 	}
 	held := mended(from.Held)
 	open := &requests.OpenDocument{File: &held}
@@ -348,24 +327,18 @@ func (p *Engine) document(ctx context.Context, from Document, job Job, done func
 	doc, err := instance.OpenDocument(open)
 	switch {
 	case err == nil:
+		pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	case errors.Is(err, pdferrors.ErrPassword):
-		trapped = false
-		instance.Close()
-		return nil, &unreadable.Encrypted{What: "PDF"}
+		err = &unreadable.Encrypted{What: "PDF"}
 	case errors.Is(err, pdferrors.ErrSecurity):
-		trapped = false
-		instance.Close()
-		return nil, &unreadable.Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
+		err = &unreadable.Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
 	default:
 		// Not every error leaves a clean instance; a new sandbox is cheap.
 		return nil, &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
 	}
-	pages, err = p.readPages(ctx, instance, doc.Document, job, done)
 	var ours unreadable.Hinter
-	if err == nil || errors.As(err, &ours) {
-		if instance.Close() == nil {
-			trapped = false
-		}
+	if (err == nil || errors.As(err, &ours)) && instance.Close() == nil {
+		trapped = false
 	}
 	return pages, err
 }
@@ -462,8 +435,10 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		return err
 	}
 	page.Text = cleanPageText(text)
-	page.NoText = page.Text == ""
+	page.Unsaid = strings.ContainsRune(page.Text, unknown)
+	page.NoText = strings.Trim(page.Text, string(unknown)+" \n") == ""
 	if page.NoText {
+		page.Text = ""
 		if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
 			page.Objects = c.Count
 		}
@@ -478,7 +453,7 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid, page.looks = a.drawn, a.mute > 0, a.looks
+		page.Overlaid, page.Unsaid, page.looks = a.drawn, page.Unsaid || a.mute > 0, a.looks
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}

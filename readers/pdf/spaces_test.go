@@ -65,11 +65,12 @@ func TestMended(t *testing.T) {
 		}
 	}
 	for m, want := range map[string]string{
-		"1 beginbfchar <01> <02> endbfchar":               "",
-		"19 beginbfchar <01> <02>":                        "",
-		"9 beginbfchar <1> <2>\nendbfchar\nend":           "1 beginbfchar <1> <2>\nendbfchar",
-		"x beginbfrange <1> <2> [<3> <4>] endbfrange":     "x1 beginbfrange <1> <2> [<3> <4>] endbfrange",
-		"1 beginbfchar <1> <2> <3> <4> endbfchar 2 begin": "2 beginbfchar <1> <2> <3> <4> endbfchar",
+		"1 beginbfchar <01> <02> endbfchar":                              "",
+		"19 beginbfchar <01> <02>":                                       "",
+		"9 beginbfchar <1> <2>\nendbfchar\nend":                          "1 beginbfchar <1> <2>\nendbfchar",
+		"x beginbfrange <1> <2> [<3> <4>] endbfrange":                    "x1 beginbfrange <1> <2> [<3> <4>] endbfrange",
+		"2 beginbfrange <1> <2> <3> <d08080> <d080bf> <0400> endbfrange": "1 beginbfrange <1> <2> <3> endbfrange",
+		"1 beginbfchar <1> <2> <3> <4> endbfchar 2 begin":                "2 beginbfchar <1> <2> <3> <4> endbfchar",
 	} {
 		if got := string(counted([]byte(m))); got != want {
 			t.Errorf("%q became %q, want %q", m, got, want)
