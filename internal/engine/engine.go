@@ -187,6 +187,12 @@ func (e *Engine) Close() error {
 	e.Shut()
 	e.documents.texts.Wait()
 	errs := []error{e.shells.end(func(session.Key) bool { return true })}
+	if e.ledger != nil {
+		errs = append(errs, e.ledger.Close())
+	}
+	if e.encodingLog.log != nil {
+		errs = append(errs, e.encodingLog.log.Close())
+	}
 	if e.log != nil {
 		errs = append(errs, e.event("stop"), e.log.Close())
 	}

@@ -136,6 +136,8 @@ func TestSweptOnceADay(t *testing.T) {
 			if _, ok := look(t, l, me, "1:1", "/f"); ok {
 				t.Error("known is what nobody saw")
 			}
+			l.sweeping.Wait()
+			l.Close()
 			for name, is := range old {
 				if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) != is {
 					t.Errorf("%s: %v, and it should be gone: %v", name, err, is)

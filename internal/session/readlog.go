@@ -88,12 +88,14 @@ type ReadLog struct {
 	kept     contents
 	sessions Recent[*journal]
 
-	mu    sync.Mutex
-	swept time.Time // when this process last looked whether to sweep
+	mu       sync.Mutex
+	closed   bool
+	swept    time.Time // when this process last looked whether to sweep
+	sweeping sync.WaitGroup
 }
 
-// Open uses dir, which it makes with mode 0700 when missing. With the first call of a day journals go that were not touched for 30 days,
-// and contents of a week ago. Nothing has to be closed: a file is open only while it is read or written.
+// Open uses dir, which it makes with mode 0700 when missing. Once a day, in the background of the first call, journals go that were not
+// touched for 30 days, and contents of a week ago.
 func Open(dir string) (*ReadLog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the read log: %w", err)
@@ -234,6 +236,15 @@ func (l *ReadLog) End(k Key, forever bool) error {
 	return nil
 }
 
+// Close ends the sweep. Calls then fail with fs.ErrClosed. Closing again does nothing.
+func (l *ReadLog) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.sweeping.Wait()
+	return nil
+}
+
 // journalOf is the file of a session. Names come from callers, so they are hashed: no session name may become a path. The NUL
 // keeps ("a","bc") apart from ("ab","c").
 func (l *ReadLog) journalOf(k Key) string {
@@ -243,7 +254,9 @@ func (l *ReadLog) journalOf(k Key) string {
 
 // session gives the journal of a session as it is now, which is the caller's until done.
 func (l *ReadLog) session(k Key) (ses *journal, done func(), err error) {
-	l.sweep()
+	if err := l.enter(); err != nil {
+		return nil, nil, err
+	}
 	if ses = l.sessions.Get(k); ses == nil {
 		ses = &journal{path: l.journalOf(k)}
 	}
@@ -258,27 +271,51 @@ func (l *ReadLog) session(k Key) (ses *journal, done func(), err error) {
 	return ses, done, err
 }
 
-// sweep removes what is too old, where no process has done so for a day.
-func (l *ReadLog) sweep() {
+// enter lets a call in, and begins the sweep where there was none for a day, by any process.
+func (l *ReadLog) enter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("opening the read log: %w", fs.ErrClosed)
+	}
 	if time.Since(l.swept) < day {
-		return
+		return nil
 	}
 	l.swept = time.Now()
 	stamp := filepath.Join(l.dir, "swept")
 	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < day {
-		return
+		return nil
 	}
-	if os.WriteFile(stamp, nil, 0o600) != nil || os.Chtimes(stamp, l.swept, l.swept) != nil {
+	if os.WriteFile(stamp, nil, 0o600) == nil && os.Chtimes(stamp, l.swept, l.swept) == nil {
+		l.sweeping.Go(l.sweep)
+	}
+	return nil
+}
+
+// sweep removes what is too old, until Close.
+func (l *ReadLog) sweep() {
+	l.kept.expire()
+	d, err := os.Open(l.dir)
+	if err != nil {
 		return // tomorrow
 	}
-	l.kept.expire()
-	files, _ := os.ReadDir(l.dir)
-	for _, f := range files {
-		info, err := f.Info()
-		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
-			_ = os.Remove(filepath.Join(l.dir, f.Name())) // losing it costs a second reading, no more
+	defer d.Close() //nolint:errcheck // nothing was written to it
+	for {
+		some, err := d.ReadDir(256)
+		for _, f := range some {
+			l.mu.Lock()
+			closed := l.closed
+			l.mu.Unlock()
+			if closed {
+				return
+			}
+			info, err := f.Info()
+			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+				_ = os.Remove(filepath.Join(l.dir, f.Name())) // losing it costs a second reading, no more
+			}
+		}
+		if err != nil {
+			return
 		}
 	}
 }

@@ -18,6 +18,7 @@ func open(t *testing.T, dir string) *ReadLog {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { l.Close() })
 	return l
 }
 
@@ -116,6 +117,7 @@ func TestSurvivesARestartAndATornLine(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	saw(t, l, me, Seen{ID: "1:1", Path: "/f", Hash: "h", Whole: true})
+	l.Close()
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
 	f, err := os.OpenFile(files[0], os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -192,6 +194,7 @@ func BenchmarkSaw(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer l.Close()
 	for i := 0; b.Loop(); i++ {
 		if err := l.Saw(me, Seen{ID: "1:1", Path: "/f", Hash: fmt.Sprint(i), Whole: true}); err != nil {
 			b.Fatal(err)
