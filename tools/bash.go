@@ -212,9 +212,6 @@ func diffOf(ran *engine.Ran) string {
 // shellNames are the names that a background shell's id has with other agents.
 const shellNames = "id shell shellid bashid bash taskid task processid"
 
-// bashFollows are the tools whose work a command does, too.
-var bashFollows = []string{"Write", "Edit", "MultiEdit"}
-
 var bashTool = define[BashArgs](toolRow{
 	Name:  "Bash",
 	Title: "Run a command",
@@ -223,7 +220,7 @@ var bashTool = define[BashArgs](toolRow{
 	Changes: true, OwnTime: true,
 	Search: dialect.Search{Hint: "run a command or a program in a shell"},
 	also:   []string{"exec"}, world: true,
-	Follows: bashFollows,
+	Follows: engine.Changing,
 	aliases: []args.Alias{
 		{Theirs: "cmd script commandline shellcommand code bashcommand input line", Ours: "command"},
 		{Theirs: "timeoutms timeoutmillis", Ours: "timeout"},
@@ -240,7 +237,7 @@ var bashOutputTool = define[BashOutputArgs](toolRow{
 	Description: "Gives the output since the last call. When the command has ended, its changes are made by this call.",
 	Changes:     true, OwnTime: true,
 	Search:  dialect.Search{Wanted: true, Hint: "output of a command that runs in the background"},
-	Follows: bashFollows,
+	Follows: engine.Changing,
 	aliases: []args.Alias{{Theirs: shellNames, Ours: "bash_id", Quiet: true}, {Theirs: "block wait", Says: "*"}},
 }, func(ctx context.Context, s *Suite, c *engine.Call, a *BashOutputArgs) (Payload, error) {
 	sh, err := c.FindShell(a.ID)
@@ -267,7 +264,7 @@ var killShellTool = define[KillShellArgs](toolRow{
 	Description: "Ends the command, and makes the changes that it has left.",
 	Changes:     true, OwnTime: true,
 	Search:  dialect.Search{Wanted: true, Hint: "stop a command that runs in the background"},
-	Follows: bashFollows,
+	Follows: engine.Changing,
 	aliases: []args.Alias{{Theirs: shellNames, Ours: "shell_id", Quiet: true}},
 }, func(ctx context.Context, s *Suite, c *engine.Call, a *KillShellArgs) (Payload, error) {
 	sh, err := c.FindShell(a.ID)

@@ -741,7 +741,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 		"by undo_id. Give one of id, turn, since, label.",
 	Changes: true,
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
-	Follows: []string{"Write", "Edit", "MultiEdit"},
+	Follows: engine.Changing,
 	OwnTime: true,
 	aliases: slices.Concat(timeAliases, []args.Alias{
 		{Theirs: idNames, Ours: "id"},

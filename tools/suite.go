@@ -304,9 +304,7 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	allow, deny := cfg.Lists()
-	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
-	return (&Suite{tools: lists, cfg: cfg.FS}).Definitions(), nil
+	return (&Suite{tools: engine.ToolsUnder(cfg), cfg: cfg.FS}).Definitions(), nil
 }
 
 // Definitions are the tools that may be called, in the order of table. A tool

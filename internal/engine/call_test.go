@@ -604,7 +604,7 @@ func TestAChainWithinATree(t *testing.T) {
 	})
 	must(t, ended(e, false, ws, func(ctx context.Context, c *engine.Call, _ string) error {
 		m, _ := match.Compile("key|gamma|beta", match.Options{})
-		r, err := c.Search(ctx, ws, grep.Query{Matcher: m})
+		r, err := c.Search(ctx, ws, grep.Query{Matcher: m}, false)
 		if err == nil && (len(r.Files) != 1 || r.Files[0].Path != ws+"/d/b" || r.Skipped.Denied == 0) {
 			t.Errorf("found %+v", r)
 		}
@@ -844,7 +844,7 @@ func reading(name string) act {
 func searching(ctx context.Context, c *engine.Call, ws string) error {
 	m, err := match.Compile("a", match.Options{})
 	if err == nil {
-		_, err = c.Search(ctx, ws, grep.Query{Matcher: m})
+		_, err = c.Search(ctx, ws, grep.Query{Matcher: m}, false)
 	}
 	return err
 }

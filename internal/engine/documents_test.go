@@ -134,7 +134,7 @@ func TestDocumentChangesWhileSearched(t *testing.T) {
 			e.sums.known = map[guardfs.Identity]sum{s.Info.ID: {stamp(s.Info, ""), other}}
 			return nil, nil
 		}))
-		r, err := call.Search(t.Context(), dir+"/ws", grep.Query{Matcher: m})
+		r, err := call.Search(t.Context(), dir+"/ws", grep.Query{Matcher: m}, false)
 		must(t, err)
 		if found := len(r.Files) == 1; found != (other == "") || (r.Skipped.Documents == 1) == found {
 			t.Errorf("with the hash %q: %+v", other, r)

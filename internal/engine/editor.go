@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -72,23 +71,11 @@ func (e *Engine) raw(path string) (raw []byte, isText bool) {
 	if look == nil {
 		look = e.tree
 	}
-	h, err := look.Resolve(path, guardfs.Read)
+	raw, err := readWhole(look, path, maxCompared)
 	if err != nil {
 		return nil, errors.Is(err, fs.ErrNotExist)
 	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	if i := h.Object().Info; i.Kind != guardfs.KindFile || i.Size > maxCompared {
-		return nil, false
-	}
-	f, err := h.Open()
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close() //nolint:errcheck // as above
-	raw = make([]byte, f.Info().Size)
-	n, err := f.ReadAt(raw, 0)
-	raw = raw[:n]
-	return raw, (err == nil || errors.Is(err, io.EOF)) && !encodings.Sniff(raw).NUL
+	return raw, !encodings.Sniff(raw).NUL
 }
 
 // legible says that a client's text of a path is one: of bytes that it can't decode it has none, and

@@ -133,7 +133,7 @@ func TestOverlayReads(t *testing.T) {
 			return map[int64]string{5: "disk\n", 7: "buffer\n"}[e.Size], nil
 		},
 		"search": func(path string) (string, error) {
-			r, err := x.through(d).Search(ctx, path, grep.Query{Matcher: m, Mode: grep.Content})
+			r, err := x.through(d).Search(ctx, path, grep.Query{Matcher: m, Mode: grep.Content}, false)
 			if err != nil || len(r.Rows) != 1 {
 				return "", cmp.Or(err, fmt.Errorf("%+v", r))
 			}

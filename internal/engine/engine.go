@@ -543,6 +543,7 @@ func text(content []byte) []byte {
 	return t
 }
 
+// readWhole is the content of a file of at most max bytes.
 func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 	h, err := fs.Resolve(path, guardfs.Read)
 	if err != nil {
@@ -554,7 +555,16 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
-	return io.ReadAll(io.NewSectionReader(f, 0, max))
+	size := f.Info().Size
+	if size > max {
+		return nil, &guardfs.TooLargeError{Path: path, Size: size, Max: max}
+	}
+	content := make([]byte, size)
+	n, err := f.ReadAt(content, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return content[:n], err
 }
 
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
@@ -634,8 +644,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	for _, dir := range cfg.Tools.Run.Write {
 		o.programs.Write = append(o.programs.Write, strings.TrimSuffix(dir, "/**"))
 	}
-	allow, deny := cfg.Tools.Lists()
-	o.tools = policy.NewTools(allow, deny, cfg.Tools.FS.ReadOnly)
+	o.tools = ToolsUnder(cfg.Tools)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
 	}
@@ -753,6 +762,15 @@ func (e *Engine) Logger() *slog.Logger { return e.logger }
 
 // Location is where the files are.
 func (e *Engine) Location() Location { return e.place }
+
+// ToolsUnder are the tools that a configuration leaves, by their names.
+func ToolsUnder(cfg config.Tools) policy.Tools {
+	allow, deny := cfg.Lists()
+	return policy.NewTools(allow, deny, cfg.FS.ReadOnly)
+}
+
+// Changing are the tools that stand for all changes: what does their work by another road is denied with the last of them.
+var Changing = []string{"Write", "Edit", "MultiEdit"}
 
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }

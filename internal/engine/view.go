@@ -679,22 +679,10 @@ type searcher interface {
 	Elsewhere(rules policy.Rules, judge guardfs.Judge) grep.Elsewhere
 }
 
-// Search looks for q in the content of a file, or of what lies below a directory.
-func (c *Call) Search(
-	ctx context.Context, root string, q grep.Query,
-) (*grep.Result, error) {
-	var r *grep.Result
-	err := c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
-		r, err = grep.Search(ctx, w, q)
-		return err
-	})
-	return r, err
-}
-
-// SearchIgnored is Search in what ignore rules hide, too.
-func (c *Call) SearchIgnored(ctx context.Context, root string, q grep.Query) (r *grep.Result, err error) {
+// Search looks for q in the content of a file, or of what lies below a directory; with all also in what ignore rules hide.
+func (c *Call) Search(ctx context.Context, root string, q grep.Query, all bool) (r *grep.Result, err error) {
 	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
-		w.NoIgnore, w.Excludes = true, nil
+		w.NoIgnore = w.NoIgnore || all
 		r, err = grep.Search(ctx, w, q)
 		return err
 	})
@@ -856,21 +844,7 @@ func (c *Call) SawAll(path string) bool {
 
 // Content is the content of a file that the session may read and that is not large; else nil.
 func (c *Call) Content(path string) []byte {
-	h, err := c.fs.Resolve(path, guardfs.Read)
-	if err != nil {
-		return nil
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	info := h.Object().Info
-	if info.Kind != guardfs.KindFile || info.Size > maxHeldBytes {
-		return nil
-	}
-	f, err := h.Open()
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // the same
-	content, err := io.ReadAll(io.NewSectionReader(f, 0, maxHeldBytes))
+	content, err := readWhole(c.fs, path, maxHeldBytes)
 	if err != nil {
 		return nil
 	}

@@ -377,7 +377,7 @@ func TestSearchIsOneCall(t *testing.T) {
 	x.write("d/b.txt", "hay\nneedle\n")
 	m, err := match.Compile("needle", match.Options{})
 	must(t, err)
-	r, err := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Mode: grep.Content})
+	r, err := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Mode: grep.Content}, false)
 	if err != nil || len(r.Rows) != 2 {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -385,10 +385,10 @@ func TestSearchIsOneCall(t *testing.T) {
 	if err != nil || len(f.Files) != 1 {
 		t.Errorf("%+v %v", f, err)
 	}
-	_, bad := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Glob: []string{"[b-a"}})
-	_, kind := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Type: []string{"none"}})
+	_, bad := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Glob: []string{"[b-a"}}, false)
+	_, kind := x.call("s").Search(ctx, x.ws, grep.Query{Matcher: m, Type: []string{"none"}}, false)
 	_, file := x.call("s").Files(ctx, x.ws+"/a.go", grep.GlobQuery{})
-	_, none := x.call("s").Search(ctx, x.ws+"/none", grep.Query{Matcher: m})
+	_, none := x.call("s").Search(ctx, x.ws+"/none", grep.Query{Matcher: m}, false)
 	for what, err := range map[engine.Cause]error{engine.BadGlob: bad, engine.NoFileType: kind, engine.NotADirectory: file, engine.Absent: none} {
 		if !what.In(err) {
 			t.Errorf("%s: %v", what.Name, err)

@@ -47,9 +47,6 @@ type Dialect struct {
 // Over is the dialect over an engine, which stays the caller's to close.
 func Over(e *engine.Engine, cfg config.ACP) *Dialect { return &Dialect{e, cfg} }
 
-// changes are the tools whose denial by [tools.policy] denies all changes: it holds for this method too.
-var changes = []string{"Write", "Edit", "MultiEdit"}
-
 // Offers says whether [tools.policy] and read_only leave a method.
 func (d *Dialect) Offers(method string) bool {
 	return d.e.Tools().Allows(method, method == Write, follows(method)...)
@@ -57,7 +54,7 @@ func (d *Dialect) Offers(method string) bool {
 
 func follows(method string) []string {
 	if method == Write {
-		return changes
+		return engine.Changing
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/policy"
 )
 
 // Dialect is the capabilities over an engine, which other dialects may stand on too. It is safe for
@@ -69,13 +68,11 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 
 // DefinitionsUnder lists the definitions that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	allow, deny := cfg.Lists()
-	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
 	tiers, _, err := tiersOf(cfg.Capability)
 	if err != nil {
 		return nil, err
 	}
-	return offer{tiers, lists}.definitions(), nil
+	return offer{tiers, engine.ToolsUnder(cfg)}.definitions(), nil
 }
 
 // Definitions implements [dialect.Dialect].

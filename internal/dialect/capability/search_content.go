@@ -140,10 +140,7 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 	if !a.Hidden && !a.Ignored {
 		q.Glob = append(q.Glob, "!.*")
 	}
-	if a.Ignored {
-		return c.SearchIgnored(ctx, a.Path, q)
-	}
-	return c.Search(ctx, a.Path, q)
+	return c.Search(ctx, a.Path, q, a.Ignored)
 }
 
 // answered makes an answer of the facts of a search.

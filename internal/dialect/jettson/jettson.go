@@ -70,18 +70,15 @@ type tool struct {
 	run              func(context.Context, *call) error
 }
 
-// changes are the tools whose denial by [tools.policy] denies all changes: it holds for these tools too.
-var changes = []string{"Write", "Edit", "MultiEdit"}
-
 var tools = []tool{
 	{"jettson_files_read", "Read a file", "Reads a text file of /workspace. Of a file over 1 MB, or " +
 		"more than the client shows, the beginning is returned, with truncated: true.", nil, args.Of[pathArgs](nil), read},
 	{"jettson_files_write", "Write a file", "Writes a text file of /workspace, and the directories " +
-		"above it. Overwrites an existing file.", changes, args.Of[writeArgs](nil), write},
+		"above it. Overwrites an existing file.", engine.Changing, args.Of[writeArgs](nil), write},
 	{"jettson_files_list", "List a directory", "Lists a directory of /workspace.",
 		nil, args.Of[listArgs](nil), list},
 	{"jettson_files_delete", "Delete a file", "Deletes a file of /workspace. Directories are refused.",
-		changes, args.Of[pathArgs](nil), remove},
+		engine.Changing, args.Of[pathArgs](nil), remove},
 }
 
 type pathArgs struct {
@@ -104,9 +101,7 @@ func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.To
 
 // DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	allow, deny := cfg.Lists()
-	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
-	return definitions(lists), nil
+	return definitions(engine.ToolsUnder(cfg)), nil
 }
 
 func definitions(lists policy.Tools) (out []dialect.Definition) {

@@ -22,9 +22,6 @@ import (
 	"moltisfs/internal/refusal"
 )
 
-// changes are the tools whose denial by [tools.policy] denies all changes: it holds for these operations too.
-var changes = []string{"Write", "Edit", "MultiEdit"}
-
 // An op carries out a method of fs. unlink is rm.
 type op struct {
 	name    string
@@ -100,7 +97,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	c.place()
 	var follows []string
 	if o.changes {
-		follows = changes
+		follows = engine.Changing
 		defer r.alone(c.paths())()
 	}
 	out, err := engine.Do(ctx, r.e, c.Call, engine.Operation[hooked, answer]{

@@ -120,9 +120,7 @@ func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem 
 
 // DefinitionsUnder lists the definitions of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	allow, deny := cfg.Lists()
-	lists := policy.NewTools(allow, deny, cfg.FS.ReadOnly)
-	return definitions(lists, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
+	return definitions(engine.ToolsUnder(cfg), cfg.FS.HasPolicies() || cfg.JS.Filesystem,
 		cfg.FS.CheckpointBeforeMutation), nil
 }
 
@@ -130,7 +128,7 @@ func definitions(lists policy.Tools, fs, undo bool) []dialect.Definition {
 	if !lists.Allows(Tool, false) {
 		return nil
 	}
-	reads, more := !lists.Allows("fs.writeFile", true, changes...), docFS+docExample
+	reads, more := !lists.Allows("fs.writeFile", true, engine.Changing...), docFS+docExample
 	switch {
 	case !fs:
 		reads, more = true, docNone
