@@ -436,7 +436,7 @@ func (s Scope) sees(principal, session string) bool {
 // Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions
 // they are filters too.
 type Filter struct {
-	Path         string   // exactly this path
+	Path         string   // exactly this path, and moves of directories above it
 	Also         []string // other names of Path: their checkpoints count too
 	PathContains string   // letters of either case
 	Principal    string
@@ -449,8 +449,6 @@ type Filter struct {
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
 	Cursor       string    // Next of the page before
-
-	trees bool // moves of directories above Path count too
 }
 
 func (f Filter) scope() Scope { return Scope{f.Principal, f.Session, f.AllSessions} }

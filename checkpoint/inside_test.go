@@ -173,7 +173,7 @@ func TestIndexes(t *testing.T) {
 		"newest": many, "of all": &Filter{AllSessions: true},
 		"of a principal": &Filter{AllSessions: true, Principal: "ann"},
 		"of sessions":    &Filter{AllSessions: true, Session: "s1"},
-		"a path":         with(func(f *Filter) { f.Path, f.Also, f.trees = "/w/f1", []string{"/w/f2"}, true }),
+		"a path":         with(func(f *Filter) { f.Path, f.Also = "/w/f1", []string{"/w/f2"} }),
 		"a turn":         with(func(f *Filter) { f.Turn = "t1" }),
 		"a turn of all":  &Filter{AllSessions: true, Turn: "t1"},
 		"a tool":         with(func(f *Filter) { f.Tool = "Write" }),

@@ -35,7 +35,6 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	f.trees = true
 	var p Page
 	limit := f.limit()
 	p.Checkpoints = make([]Checkpoint, 0, limit)
@@ -161,7 +160,7 @@ func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n in
 	}
 	for _, path := range append([]string{f.Path}, f.Also...) {
 		add(path, "")
-		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // moves of directories above it
+		for dir := above(path); dir != ""; dir = above(dir) { // moves of directories above it
 			add(dir, " AND cp.role=?", RoleTree)
 		}
 	}
@@ -309,9 +308,8 @@ func (s State) likely(now State) bool {
 // something was made, read or removed in it.
 func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
 	err = d.view(ctx, func(h *history) error {
-		var w where
-		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, w, afterAll, 1)
+		const newest = opsOfPath + opJoins + " WHERE " + thisPath + " AND op.outcome<>? ORDER BY cp.op DESC LIMIT 1"
+		es, err := h.entries(ctx, newest, []byte(path), outcomeCode(Aborted))
 		if err != nil || len(es) == 0 {
 			return err
 		}

@@ -20,7 +20,6 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/sandbox"
-	"moltisfs/internal/session"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -121,15 +120,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		use := func() error { return l.Append(audit.Record{Tool: "Read"}) }
 		must(t, use())
 		return l.Close, use
-	},
-	"internal/session.ReadLog": func(t *testing.T, dir string) (func() error, func() error) {
-		l, err := session.Open(dir + "/ledger")
-		must(t, err)
-		must(t, l.Saw(session.Key{Session: "s"}, session.Seen{Path: "/a", ID: "1", Hash: "h"}))
-		return l.Close, func() error { // the session is another one
-			_, _, err := l.Look(session.Key{Session: "late"}, "1", "/a")
-			return err
-		}
 	},
 	"internal/sandbox.Session": func(t *testing.T, dir string) (func() error, func() error) {
 		s, err := sandbox.Start(t.Context(), sandbox.Options{

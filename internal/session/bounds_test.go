@@ -123,7 +123,7 @@ func TestSweptOnceADay(t *testing.T) {
 	}
 	for _, age := range []time.Duration{contentTTL/2 + day, contentTTL/2 - day} {
 		turned := age > contentTTL/2
-		old := map[string]bool{"a.jsonl": true, "content/new": turned, "content/old": false, "content/ab/" + strings.Repeat("ab", 32): true, "b.jsonl": false}
+		old := map[string]bool{"a.jsonl": true, "content/new": turned, "content/old": false, "b.jsonl": false}
 		for name, is := range old {
 			if strings.HasPrefix(name, "content/") {
 				make(name, age)
@@ -147,6 +147,30 @@ func TestSweptOnceADay(t *testing.T) {
 			old["c.jsonl"] = false // it was swept today
 		}
 		make("swept", 25*time.Hour)
+	}
+}
+
+// A content goes after a week, though others are read every day.
+func TestContentsGoAfterAWeek(t *testing.T) {
+	c := contents{dir: filepath.Join(t.TempDir(), "content")}
+	first := []byte("first")
+	for i, want := range []bool{true, true, false} {
+		if i > 0 {
+			halfAWeek := time.Now().Add(-contentTTL/2 - time.Minute)
+			if err := os.Chtimes(filepath.Join(c.dir, "old"), halfAWeek, halfAWeek); err != nil {
+				t.Fatal(err)
+			}
+			c.expire()
+		} else if err := c.keep(hashOf(first), first); err != nil {
+			t.Fatal(err)
+		}
+		today := fmt.Append(nil, i)
+		if err := c.keep(hashOf(today), today); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.find(hashOf(first)); ok != want {
+			t.Errorf("after %d half weeks it is found: %v", i, ok)
+		}
 	}
 }
 

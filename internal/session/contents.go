@@ -46,7 +46,9 @@ func (c *contents) keep(hash string, content []byte) error {
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.has, err = nil, os.MkdirAll(c.dir, 0o700)
+		if c.has, err = nil, os.MkdirAll(c.dir, 0o700); err == nil {
+			err = appendTo(filepath.Join(c.dir, "old"), nil) // its time says when the new one was begun
+		}
 	case err == nil && c.has[sum]:
 		return nil
 	case err == nil && info.Size() >= maxContents/2:
@@ -66,20 +68,16 @@ func (c *contents) keep(hash string, content []byte) error {
 	return nil
 }
 
-// expire, once a day, has the new file take the place of the old one when nothing was put into that for half of contentTTL.
+// expire, once a day, has the new file take the place of the old one when that got its last content, and so the new one its first, half
+// of contentTTL ago.
 func (c *contents) expire() {
-	names := []string{filepath.Join(c.dir, "old"), filepath.Join(c.dir, "new")}
-	info, err := os.Lstat(names[0])
-	if err != nil {
-		info, err = os.Lstat(names[1])
+	old := filepath.Join(c.dir, "old")
+	info, err := os.Lstat(old)
+	if err != nil || time.Since(info.ModTime()) <= contentTTL/2 {
+		return
 	}
-	if err == nil && time.Since(info.ModTime()) > contentTTL/2 {
-		_ = os.Remove(names[0]) // tomorrow again
-		_ = os.Rename(names[1], names[0])
-	}
-	earlier, _ := filepath.Glob(filepath.Join(c.dir, "??")) // directories of an earlier version
-	for _, dir := range earlier {
-		_ = os.RemoveAll(dir)
+	if os.Rename(filepath.Join(c.dir, "new"), old) != nil {
+		_ = os.Remove(old) // tomorrow again
 	}
 }
 
