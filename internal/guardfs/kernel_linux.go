@@ -620,16 +620,19 @@ func kindOfMode(mode uint32) Kind {
 	return KindOther
 }
 
-func modeOf(mode uint32) fs.FileMode {
-	m := fs.FileMode(mode & 0o777)
-	if mode&unix.S_ISUID != 0 {
-		m |= fs.ModeSetuid
-	}
-	if mode&unix.S_ISGID != 0 {
-		m |= fs.ModeSetgid
-	}
-	if mode&unix.S_ISVTX != 0 {
-		m |= fs.ModeSticky
+// specialBits are the bits of a mode beside the permissions, as Go and the system have them, with their names in Published.Dropped.
+var specialBits = [...]struct {
+	mode fs.FileMode
+	bit  uint32
+	name string
+}{{fs.ModeSetuid, unix.S_ISUID, "setuid"}, {fs.ModeSetgid, unix.S_ISGID, "setgid"}, {fs.ModeSticky, unix.S_ISVTX, "sticky"}}
+
+func modeOf(bits uint32) fs.FileMode {
+	m := fs.FileMode(bits & 0o777)
+	for _, s := range specialBits {
+		if bits&s.bit != 0 {
+			m |= s.mode
+		}
 	}
 	return m
 }
@@ -637,14 +640,10 @@ func modeOf(mode uint32) fs.FileMode {
 // bitsOf is the inverse of modeOf.
 func bitsOf(m fs.FileMode) uint32 {
 	bits := uint32(m.Perm())
-	if m&fs.ModeSetuid != 0 {
-		bits |= unix.S_ISUID
-	}
-	if m&fs.ModeSetgid != 0 {
-		bits |= unix.S_ISGID
-	}
-	if m&fs.ModeSticky != 0 {
-		bits |= unix.S_ISVTX
+	for _, s := range specialBits {
+		if m&s.mode != 0 {
+			bits |= s.bit
+		}
 	}
 	return bits
 }

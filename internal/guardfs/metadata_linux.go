@@ -140,10 +140,7 @@ func (k *kernel) carry(fd int, now *status, m *Metadata) (dropped []string, err 
 	if *now, err = k.stat(fd); err != nil { // the system clears set-id bits without a word
 		return nil, err
 	}
-	for _, bit := range [...]struct {
-		mode fs.FileMode
-		name string
-	}{{fs.ModeSetuid, "setuid"}, {fs.ModeSetgid, "setgid"}, {fs.ModeSticky, "sticky"}} {
+	for _, bit := range specialBits {
 		if mode&bit.mode != 0 && now.info.Mode&bit.mode == 0 {
 			dropped = append(dropped, bit.name)
 		}

@@ -71,15 +71,11 @@ func (h handle) identity(f *FS, e Precondition) (Identity, error) {
 // Stage left it; then there is no handle.
 func (p *Entry) expect(want Precondition) (h handle, why Interference, err error) {
 	k := p.fs.kernel
-	h.fd, why, err = k.openLike(p.fd.fd, p.base, want)
-	if made := p.staged(); err == nil && why == "" && made != nil && made.ID == want.ID {
-		st, serr := k.stat(h.fd)
-		if err = serr; err == nil && !st.info.unchanged(made) {
-			why = ContentChanged
-		}
-		if err != nil || why != "" {
-			h.close(p.fs)
-		}
+	var st status
+	h.fd, st, why, err = k.openAs(p.fd.fd, p.base, want)
+	if made := p.staged(); err == nil && why == "" && made != nil && made.ID == want.ID && !st.info.unchanged(made) {
+		why = ContentChanged
+		h.close(p.fs)
 	}
 	return h, why, err
 }
@@ -139,18 +135,24 @@ const overlayMagic = 0x794c7630
 // openLike looks at the object at name before that is changed. When it is the one that the caller saw (why is ""), fd is a handle on it that the caller
 // gives back; it is -1 otherwise.
 func (k *kernel) openLike(dir int, name string, want Precondition) (fd int, why Interference, err error) {
-	fd, st, err := k.occupant(dir, name)
+	fd, _, why, err = k.openAs(dir, name, want)
+	return fd, why, err
+}
+
+// openAs is openLike that says what it has opened.
+func (k *kernel) openAs(dir int, name string, want Precondition) (fd int, st status, why Interference, err error) {
+	fd, st, err = k.occupant(dir, name)
 	if err != nil {
-		return -1, "", err
+		return -1, st, "", err
 	}
 	if fd < 0 {
-		return -1, WasRemoved, nil
+		return -1, st, WasRemoved, nil
 	}
 	if why, err = k.unlike(fd, &st, want, -1, true); err != nil || why != "" {
 		k.close(fd)
-		return -1, why, err
+		return -1, st, why, err
 	}
-	return fd, "", nil
+	return fd, st, "", nil
 }
 
 // differs compares the object at name, once that was changed, with the one that the caller saw; held is the handle of openLike, or -1. Nothing there is ENOENT.

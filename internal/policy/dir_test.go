@@ -27,6 +27,20 @@ func (w world) pattern() string {
 	return b.String()
 }
 
+func (w world) options() Options {
+	o := Options{Canonical: linkTo("/a", "/b/real")}
+	for range w.r.IntN(4) {
+		o.Deny = append(o.Deny, w.pattern())
+	}
+	for range w.r.IntN(3) {
+		o.Allow = append(o.Allow, w.pattern())
+	}
+	for range w.r.IntN(2) {
+		o.Protected = append(o.Protected, Protected{Path: "/" + w.pick("a", "B", "zz") + "/" + w.pick("c", "long name.json")})
+	}
+	return o
+}
+
 func (w world) name() string {
 	return w.pick("a", "A", "b", "B", "ab", ".env", ".ENV", "c", "C.", "C ", "a.", "é", "e\u0301", "É", "a\u200b", "a:x", `a\b`, "env~1", "longna~1.jso", "zz")
 }
@@ -97,6 +111,14 @@ func newSlow(o Options) *slow {
 	return s
 }
 
+// upwards are a path and the directories above it.
+func upwards(name string) (all []string) {
+	for ; name != "/"; name = path.Dir(name) {
+		all = append(all, name)
+	}
+	return append(all, "/")
+}
+
 func (s *slow) judge(name string) string {
 	verdict := ""
 	folded := foldPath(name)
@@ -116,38 +138,17 @@ func (s *slow) judge(name string) string {
 		readings = append(readings, strings.Join(parts, "/"))
 	}
 	for _, r := range append(readings, name) {
-		for dir := r; ; dir = path.Dir(dir) {
-			for _, p := range s.protected {
-				if dir == p {
-					return ruleProtected
-				}
-			}
-			if dir == "/" {
-				break
-			}
+		if slices.ContainsFunc(upwards(r), func(dir string) bool { return slices.Contains(s.protected, dir) }) {
+			return ruleProtected
 		}
 	}
-	for dir := name; ; dir = path.Dir(dir) {
-		for _, g := range s.deny {
-			if g.Match(dir) {
-				return ruleDeny
-			}
-		}
-		if dir == "/" {
-			break
-		}
+	matches := func(globs []*glob.Glob, name string) bool {
+		return slices.ContainsFunc(upwards(name), func(dir string) bool {
+			return slices.ContainsFunc(globs, func(g *glob.Glob) bool { return g.Match(dir) })
+		})
 	}
-	for _, r := range readings {
-		for dir := r; ; dir = path.Dir(dir) {
-			for _, g := range s.folded {
-				if g.Match(dir) {
-					return ruleDeny
-				}
-			}
-			if dir == "/" {
-				break
-			}
-		}
+	if matches(s.deny, name) || slices.ContainsFunc(readings, func(r string) bool { return matches(s.folded, r) }) {
+		return ruleDeny
 	}
 	if verdict != "" {
 		return verdict
@@ -175,16 +176,7 @@ func TestAgainstDefinition(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range rounds {
 		w := world{rand.New(rand.NewPCG(uint64(seed), 1))}
-		o := Options{Canonical: linkTo("/a", "/b/real")}
-		for range w.r.IntN(4) {
-			o.Deny = append(o.Deny, w.pattern())
-		}
-		for range w.r.IntN(3) {
-			o.Allow = append(o.Allow, w.pattern())
-		}
-		for range w.r.IntN(2) {
-			o.Protected = append(o.Protected, Protected{Path: "/" + w.pick("a", "B", "zz") + "/" + w.pick("c", "long name.json")})
-		}
+		o := w.options()
 		p, s := mustNew(t, o), newSlow(o)
 		for range 20 {
 			name := w.path()
@@ -350,16 +342,7 @@ func TestBelowIsDir(t *testing.T) {
 	steps := 0
 	for seed := range rounds {
 		w := world{rand.New(rand.NewPCG(uint64(seed), 3))}
-		o := Options{Canonical: linkTo("/a", "/b/real")}
-		for range w.r.IntN(4) {
-			o.Deny = append(o.Deny, w.pattern())
-		}
-		for range w.r.IntN(3) {
-			o.Allow = append(o.Allow, w.pattern())
-		}
-		if w.r.IntN(3) == 0 {
-			o.Protected = append(o.Protected, Protected{Path: "/" + w.pick("a", "B", "zz") + "/" + w.pick("c", "long name.json")})
-		}
+		o := w.options()
 		p := mustNew(t, o)
 		for range 10 {
 			dir, v := "/", p.Dir("/")

@@ -90,6 +90,9 @@ func (w *worker) begin(fd int, r *reply) {
 			break
 		}
 	}
+	if r.bits&hasData == 0 {
+		return
+	}
 	var none [1]byte
 	if n, err := w.calls.Fgetxattr(fd, "", none[:]); n == 0 && err == nil {
 		r.bits |= noAttrs
