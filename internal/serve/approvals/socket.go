@@ -21,6 +21,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/serve"
 )
 
 // A Gateway serves WebSockets in the wire form of Moltis' gateway, protocols 3 and 4. Frames are
@@ -253,12 +254,12 @@ func (c *client) read(ctx context.Context) error {
 		payload, err := c.call(ctx, f)
 		r := response{Type: "res", ID: f.ID, OK: err == nil, Payload: payload}
 		if err != nil {
-			e, ok := errors.AsType[*Error](err)
+			e, ok := errors.AsType[*serve.Error](err)
 			if !ok {
 				c.logger.Error("a request failed", "method", f.Method, "by", c.by, "err", err)
-				e = &Error{codeInternal, "internal error; the server's log says more"}
+				e = serve.Wrong(codeInternal, "internal error; the server's log says more")
 			}
-			r.Payload, r.Error = nil, map[string]string{"code": codes[e.code], "message": e.what}
+			r.Payload, r.Error = nil, map[string]string{"code": codes[e.Code], "message": e.Message}
 		}
 		if c.send(ctx, r) != nil {
 			return nil
@@ -278,7 +279,7 @@ func (c *client) call(ctx context.Context, f frame) (any, error) {
 	case f.Method == "connect":
 		return c.hello(f.Params, slices.Sorted(maps.Keys(methods)))
 	}
-	return nil, &Error{codeMethod, "there is no such method"}
+	return nil, serve.Wrong(codeMethod, "there is no such method")
 }
 
 func (c *client) list(params json.RawMessage) (any, error) {
@@ -286,7 +287,7 @@ func (c *client) list(params json.RawMessage) (any, error) {
 		SessionKey *string `json:"sessionKey"`
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "sessionKey is a string"}
+		return nil, serve.Wrong(codeParams, "sessionKey is a string")
 	}
 	entries, err := c.queue.List(false)
 	if err != nil {
@@ -318,7 +319,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 		Unseen    bool   `json:"unseen"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "requestId and decision are strings, unseen is true or false"}
+		return nil, serve.Wrong(codeParams, "requestId and decision are strings, unseen is true or false")
 	}
 	d, who := approval.Approved, operator(c.by)
 	who.Unseen = p.Unseen
@@ -326,7 +327,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 	case p.Decision == "denied":
 		d = approval.Denied
 	case p.Decision != "approved":
-		return nil, &Error{codeParams, `decision is "approved" or "denied"`}
+		return nil, serve.Wrong(codeParams, `decision is "approved" or "denied"`)
 	}
 	_, err := c.queue.Answer(p.RequestID, d, who, p.Reason)
 	if errors.Is(err, queue.ErrNotFound) {
@@ -348,12 +349,11 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		MinProtocol, MaxProtocol int
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "connect names its protocols"}
+		return nil, serve.Wrong(codeParams, "connect names its protocols")
 	}
 	low, high := max(p.Protocol.Min, p.MinProtocol), max(p.Protocol.Max, p.MaxProtocol)
 	if low > newest || high < oldest {
-		return nil, &Error{codeProtocol,
-			fmt.Sprintf("the protocols are %d to %d", oldest, newest)}
+		return nil, serve.Wrong(codeProtocol, "the protocols are %d to %d", oldest, newest)
 	}
 	return map[string]any{
 		"type": "hello-ok", "protocol": min(high, newest),

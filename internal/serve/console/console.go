@@ -22,7 +22,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"embed"
 	"encoding/json"
@@ -44,15 +43,12 @@ import (
 	"moltisfs/internal/serve"
 )
 
-// A Method carries out one request of an operator; by is their principal.
-type Method = func(ctx context.Context, by string, params json.RawMessage) (any, error)
-
 // Options says whom to let in, and whom to ask for news.
 type Options struct {
 	Tokens *serve.TokenStore
 	// Owner is the principal of those who come in by a code.
 	Owner   string
-	Methods map[string]Method // those of the server, of which events asks some
+	Methods map[string]serve.Method // those of the server, of which events asks some
 	Logger  *slog.Logger
 }
 

@@ -266,8 +266,8 @@ func (q *questions) set(newest string, waiting ...string) {
 	q.newest, q.waiting = newest, waiting
 }
 
-func (q *questions) methods() map[string]Method {
-	return map[string]Method{
+func (q *questions) methods() map[string]serve.Method {
+	return map[string]serve.Method{
 		"approvals.list": func(_ context.Context, _ string, params json.RawMessage) (any, error) {
 			q.mu.Lock()
 			defer q.mu.Unlock()
