@@ -21,12 +21,7 @@ import (
 	"moltisfs/internal/testdir"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testdir.Must
 
 func example() approval.Question {
 	return approval.Question{ID: "c1", Principal: "agent", Session: "s1", Tool: "Write", Paths: []string{"/w/a\u202etxt"},

@@ -49,6 +49,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
@@ -129,7 +130,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d,
-		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
+		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(guardfs.Room()),
 	}
 	s.sessions.Run, s.sessions.End = o.Run, serve.EndIn(d, o.Logger)
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -20,7 +20,10 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // toy is a dialect that says who called, and keeps events.
 type toy struct {
@@ -528,12 +531,5 @@ func TestSocket(t *testing.T) {
 	}
 	if status, _ := send("/rpc", "wrong"); status != 401 {
 		t.Errorf("a wrong token on a socket: %d", status)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
