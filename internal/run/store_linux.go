@@ -256,15 +256,8 @@ func (r *Run) furnish() error {
 
 // lay whites the hidden names out.
 func (r *Run) lay(root, upper int) error {
-	mounts, err := mountsBelow(r.Root)
-	if err != nil {
-		return err
-	}
 	slices.Sort(r.Hidden) // a directory comes before what is in it
 	for _, name := range r.Hidden {
-		if under(name, mounts) {
-			continue
-		}
 		if n := len(r.Laid); n > 0 && within(name, r.Laid[n-1]) {
 			continue
 		}
@@ -582,11 +575,6 @@ func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // within says whether the path name is dir or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// under says whether the path name is within one of dirs.
-func under(name string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
 }
 
 // failed is the error for what the system says.
