@@ -99,7 +99,7 @@ func (b *Bash) Text() string {
 	return cmp.Or(strings.TrimSuffix(l.String(), "\n"), "[no output, and nothing was changed]")
 }
 
-// Told is what Text says beside the output of a program: what it has changed, and hints.
+// Told gives the part of Text beside the output of a program: its changes, and hints.
 func (b *Bash) Told() string {
 	var l lines
 	l.add(b.CwdReset != "", "it began in the workspace, since %s is gone or not in it\n", quote(b.CwdReset))
@@ -115,7 +115,7 @@ func (b *Bash) Told() string {
 	return strings.TrimSuffix(l.String(), "\n")
 }
 
-// Changes are what a program has changed in the workspace, as one change.
+// Changes lists the paths of the workspace that a program has changed, as one change.
 type Changes struct {
 	CheckpointID *string     `json:"checkpoint_id"`
 	Paths        []ChangeRun `json:"paths"`
@@ -407,7 +407,7 @@ func shellHints(out string, network bool) (hints []string) {
 // Command is a program for [Suite.Run]: its Args, Dir, Stdin, Stdout, Stderr, and what it may do besides.
 type Command = engine.ShellArgs
 
-// Running is what a person has run by [Suite.Run].
+// Running is a program that a person runs by [Suite.Run], and how.
 type Running struct {
 	Command
 	Signals <-chan os.Signal

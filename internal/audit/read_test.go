@@ -10,6 +10,18 @@ import (
 	"time"
 )
 
+// A line that a crash broke is left out, and the ones after it are whole.
+func TestReadTorn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := "{\"torn\n\n{\"tool\":\"a\",\"paths\":[\"/x\",{\"bytes\":\"/w==\"}]}\n{\"not yet"
+	must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
+	got := recordsOf(t, dir)
+	if len(got) != 1 || len(got[0].Paths) != 2 || got[0].Paths[1] != "\xff" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Records that hold a hash are counted in both logs, and long ones that are not of ours, too.
 func TestCountMentions(t *testing.T) {
 	dir := t.TempDir()

@@ -43,7 +43,7 @@ const (
 	LimitProcesses Limit = "processes"
 )
 
-// A Program is what Start runs. Stdout and Stderr are as in os/exec. Its /tmp is empty at the start.
+// A Program is a command that Start runs. Stdout and Stderr are as in os/exec. Its /tmp is empty at the start.
 type Program struct {
 	Args           []string // Args[0] is looked up in the PATH of Env
 	Env            []string

@@ -36,7 +36,7 @@ type asked struct {
 // ask puts a question that waits until the test ends.
 func ask(t *testing.T, q *queue.Queue, question approval.Question) asked {
 	t.Helper()
-	before, err := q.Unanswered()
+	before, err := q.List(false)
 	must(t, err)
 	c, ended := make(chan approval.Answer, 1), make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())

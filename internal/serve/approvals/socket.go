@@ -60,7 +60,6 @@ const (
 	mostAlerts     = 64 // that wait for one client
 	writeTime      = 10 * time.Second
 	pingEvery      = 30 * time.Second
-	lookEvery      = 500 * time.Millisecond
 )
 
 // Names and versions of the wire form.
@@ -101,8 +100,8 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.open.Add(-1)
 	logger := cmp.Or(g.Logger, slog.New(slog.DiscardHandler))
-	waiting, err := g.Queue.Unanswered() // before it is connected: all that comes later is an event
-	if err != nil {
+	follows := queue.Follower{Queue: g.Queue}
+	if _, _, err := follows.Look(); err != nil { // exec.approval.request lists them; all that comes later is an event
 		logger.Error("looking into the queue", "err", err)
 		http.Error(w, "the queue can't be read", http.StatusInternalServerError)
 		return
@@ -115,11 +114,8 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, known: map[string]bool{},
+	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, follows: follows,
 		patience: cmp.Or(g.patience, writeTime), logger: logger}
-	for _, id := range waiting {
-		c.known[id] = true // exec.approval.request lists them
-	}
 	g.clients.Store(c, c)
 	defer g.clients.Delete(c)
 	ended := make(chan struct{})
@@ -146,9 +142,9 @@ type client struct {
 	logger *slog.Logger
 	// patience bounds the time to take a message.
 	patience time.Duration
-	seq      int             // of the events
-	known    map[string]bool // the questions that it was told of
-	alerts   chan Alert      // that it is to be told of
+	seq      int            // of the events
+	follows  queue.Follower // the questions that it is told of
+	alerts   chan Alert     // that it is to be told of
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
@@ -183,7 +179,7 @@ func (c *client) event(ctx context.Context, name string, payload any) error {
 
 // watch tells of questions that come, and sees to it that somebody is there.
 func (c *client) watch(ctx context.Context) {
-	look, ping := time.NewTicker(lookEvery), time.NewTicker(pingEvery)
+	look, ping := time.NewTicker(queue.LookEvery), time.NewTicker(pingEvery)
 	defer look.Stop()
 	defer ping.Stop()
 	for {
@@ -212,28 +208,13 @@ func (c *client) watch(ctx context.Context) {
 
 // look sends the questions that have come since the last look.
 func (c *client) look(ctx context.Context) error {
-	ids, err := c.queue.Unanswered()
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, id := range ids {
-		if known[id] = true; c.known[id] {
-			continue
-		}
-		e, err := c.queue.Get(id)
-		if err != nil {
-			known[id] = e.State != queue.Pending // else it is being written
-			continue
-		}
-		if e.State == queue.Pending {
-			if err := c.event(ctx, requested, c.show(e, maxDiff)); err != nil {
-				return err
-			}
+	came, _, err := c.follows.Look()
+	for i := 0; i < len(came) && err == nil; i++ {
+		if e, gone := c.queue.Get(came[i].ID); gone == nil && e.State == queue.Pending { // else it is over by now
+			err = c.event(ctx, requested, c.show(e, maxDiff))
 		}
 	}
-	c.known = known
-	return nil
+	return err
 }
 
 // read carries out requests, one after the other. The error is that of a client that speaks

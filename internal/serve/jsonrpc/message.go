@@ -64,13 +64,11 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 // decode is strict: with a key that is misspelt, or there twice, it would be another request than
 // was meant.
 func decode(raw json.RawMessage) (r request, _ *serve.Error) {
-	switch {
-	case !utf8.Valid(raw):
+	if !utf8.Valid(raw) {
 		return r, serve.Wrong(codeParse, "the body is not UTF-8")
-	case !json.Valid(raw):
-		return r, serve.Wrong(codeParse, "the body is not one JSON value")
-	case raw[0] == '[':
-		return r, serve.Wrong(codeRequest, "batches are not supported: send one request a body")
+	}
+	if code, why := ndjson.Fault(raw, "body"); code != 0 {
+		return r, serve.Wrong(code, "%s", why)
 	}
 	m, e := members(raw)
 	if id, given := m["id"]; given && e == nil {
@@ -100,9 +98,6 @@ func validID(id json.RawMessage) bool { // a string, a number or null; it is val
 // members are the values of a request by their keys, each of which is there once.
 func members(raw json.RawMessage) (m map[string]json.RawMessage, e *serve.Error) {
 	m = map[string]json.RawMessage{}
-	if raw[0] != '{' {
-		return m, serve.Wrong(codeRequest, "it is not an object")
-	}
 	ndjson.Members(raw, func(quoted []byte, from, to int) {
 		var key string
 		_ = json.Unmarshal(quoted, &key) // the body is valid
