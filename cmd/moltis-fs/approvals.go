@@ -117,9 +117,14 @@ func (in *invocation) waiting(q *queue.Queue, all bool) ([]queue.Entry, error) {
 	if err != nil {
 		return nil, approvalsError(in, "", err)
 	}
+	return in.chosen(entries), nil
+}
+
+// chosen gives those of the entries that --principal and --session choose.
+func (in *invocation) chosen(entries []queue.Entry) []queue.Entry {
 	return slices.DeleteFunc(entries, func(e queue.Entry) bool {
 		return in.given("principal") && e.Question.Principal != in.option("principal") || in.given("session") && e.Question.Session != in.option("session")
-	}), nil
+	})
 }
 
 func listApprovals(_ context.Context, in *invocation) error {
@@ -157,9 +162,6 @@ func listApprovals(_ context.Context, in *invocation) error {
 	}{list(entries)}, "%s", b.String())
 }
 
-// lookEvery is the time between two looks of approvals watch.
-const lookEvery = 500 * time.Millisecond
-
 func watchApprovals(ctx context.Context, in *invocation) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -186,33 +188,22 @@ func watchApprovals(ctx context.Context, in *invocation) error {
 		}
 		return err
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(queue.LookEvery)
 	defer tick.Stop()
-	for known := map[string]bool{}; ; {
-		entries, err := in.waiting(q, false)
+	for f := (queue.Follower{Queue: q}); ; {
+		came, over, err := f.Look()
+		if err != nil {
+			return approvalsError(in, "", err)
+		}
+		for _, e := range in.chosen(came) {
+			err = errors.Join(err, tell("waits", &e))
+		}
+		for _, e := range in.chosen(over) {
+			err = errors.Join(err, tell("over", &e))
+		}
 		if err != nil {
 			return err
 		}
-		waits := map[string]bool{}
-		for i := range entries {
-			e := &entries[i]
-			if waits[e.ID] = true; !known[e.ID] {
-				if err := tell("waits", e); err != nil {
-					return err
-				}
-			}
-		}
-		for id := range known {
-			if waits[id] {
-				continue
-			}
-			if e, err := q.Get(id); err == nil {
-				if err := tell("over", &e); err != nil {
-					return err
-				}
-			}
-		}
-		known = waits
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -288,7 +279,7 @@ func (in *invocation) putTo(ctx context.Context, q *queue.Queue, screen approval
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(queue.LookEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			select {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/serve/console"
 	"moltisfs/internal/serve/jsonrpc"
 )
@@ -34,11 +35,11 @@ in it is a method of docs/http.md, or a command. See docs/console.md.`
 }
 
 // console adds the operators' page to the options of a server, where --console asks for it; nil elsewhere.
-func (in *invocation) console(o *jsonrpc.Options) *console.Console {
+func (in *invocation) console(o *jsonrpc.Options, q *queue.Queue) *console.Console {
 	if !in.given("console") {
 		return nil
 	}
-	page := console.New(console.Options{Tokens: o.Tokens, Owner: operatorAt("the console"), Methods: o.Operator, Logger: o.Logger})
+	page := console.New(console.Options{Tokens: o.Tokens, Owner: operatorAt("the console"), Queue: q, Methods: o.Operator, Logger: o.Logger})
 	o.Console = page
 	return page
 }

@@ -112,6 +112,8 @@ func runLine(ctx context.Context, args []string, s streams) int {
 		var spare []byte
 		if in.command.serves {
 			// It takes no memory, for nothing is written there, and counts as live: a small heap is collected a third as often, a large one as ever.
+			// debug.SetGCPercent(400) would say that more plainly. It takes 8 % more processor time for a Read, and a large heap grows to five times
+			// the size of what is in it.
 			spare = make([]byte, 16<<20)
 		} else {
 			atWork.begin(in.command.path)

@@ -13,6 +13,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/args"
+	"moltisfs/internal/serve"
 	"moltisfs/tools"
 )
 
@@ -59,8 +60,8 @@ type remote struct {
 }
 
 // operatorMethods are the methods of the table, for the server in. config gives the configuration that holds.
-func (in *invocation) operatorMethods(of remote) map[string]func(context.Context, string, json.RawMessage) (any, error) {
-	all := map[string]func(context.Context, string, json.RawMessage) (any, error){}
+func (in *invocation) operatorMethods(of remote) map[string]serve.Method {
+	all := map[string]serve.Method{}
 	for _, m := range methods {
 		c := commandAt(commands(), m.command)
 		all[m.name] = func(ctx context.Context, by string, params json.RawMessage) (any, error) {
@@ -214,17 +215,6 @@ func wordsOf(o option, raw json.RawMessage) (words []string, err error) {
 	return words, nil
 }
 
-// A methodError is a command that refused, or failed, as the sender of its method is told.
-type methodError struct {
-	code int
-	what string
-	data any
-}
-
-func (e *methodError) Error() string { return e.what }
-func (e *methodError) RPCCode() int  { return e.code }
-func (e *methodError) RPCData() any  { return e.data }
-
 // methodCodes are the codes for kinds of refusals; any other refusal is -32007.
 var methodCodes = map[string]int{tools.KindNotFound: -32005, tools.KindConflict: -32006}
 
@@ -258,5 +248,5 @@ func asMethodError(err error, answer []byte) error {
 			}
 		}
 	}
-	return &methodError{code, told.Error, data}
+	return &serve.Error{Code: code, Message: told.Error, Data: data}
 }

@@ -126,7 +126,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		Operator: methods,
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
 	}
-	page := in.console(&o)
+	page := in.console(&o, q)
 	server := jsonrpc.New(d, o)
 	listeners, err := in.listen(dir)
 	if err != nil {

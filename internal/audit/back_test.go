@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,6 +83,9 @@ func TestReadBack(t *testing.T) {
 	})
 	if !slices.Equal(lines, rest) {
 		t.Errorf("of changes until then %d, want %d", len(lines), len(rest))
+	}
+	if err := ReadBack(t.Context(), t.TempDir(), Mark{}, time.Time{}, false, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a log: %v", err)
 	}
 	for _, bad := range []string{"", "1", "1.", ".1", "1.-1", "1.2.3", "x.1", "99999999999999999999.1"} {
 		if m, ok := ParseMark(bad); ok {

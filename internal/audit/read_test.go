@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,33 +106,6 @@ func TestChangesStay(t *testing.T) {
 		if err != nil || told(p) != "" || p.Records != 4 {
 			t.Errorf("%d others: %+v %v", others, p, err)
 		}
-	}
-}
-
-// Every record of both logs is given in the order of time, moved away or not, also where they take turns.
-func TestMerged(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l, err := Options{MaxBytes: 1000, Keep: 1000}.Open(dir)
-	must(t, err)
-	defer l.Close()
-	var want []string
-	for i := range 60 {
-		r := Record{Time: time.Unix(int64(i/2), 0), Phase: "outcome", Call: fmt.Sprint(i)}
-		want = append(want, r.Call)
-		if i%2 == 0 || i%7 == 0 {
-			must(t, l.Append(r))
-		} else {
-			must(t, l.AppendChange(r))
-		}
-	}
-	got := callsOf(t, dir)
-	at := func(call string) (n int) { fmt.Sscan(call, &n); return n / 2 }
-	if !slices.IsSortedFunc(got, func(a, b string) int { return at(a) - at(b) }) || len(got) != len(want) {
-		t.Error(got)
-	}
-	if err := ReadBack(t.Context(), t.TempDir(), Mark{}, time.Time{}, false, nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a log: %v", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func New(o Options, transport http.RoundTripper) *Issuer {
 	return &Issuer{o: o, fetch: &fetcher{by: transport, last: map[string]fetched{}}}
 }
 
-// A Grant is what a token gives.
+// A Grant names the principal of a token, with its scopes and its end.
 type Grant struct {
 	Principal string
 	Scopes    []string

@@ -6,6 +6,7 @@ package ndjson
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -38,6 +39,20 @@ func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
 		}
 		return nil, err
 	}
+}
+
+// Fault says why a text, which is a "line" or a "body", is no message of JSON-RPC, and with which code; 0: it is an object in JSON.
+func Fault(text []byte, is string) (code int, why string) {
+	text = bytes.TrimSpace(text)
+	switch {
+	case !json.Valid(text):
+		return -32700, "the " + is + " is not one JSON value, or is nested too deep"
+	case text[0] == '[':
+		return -32600, "batches are not supported: send one message a " + is
+	case text[0] != '{':
+		return -32600, "the " + is + " is not an object"
+	}
+	return 0, ""
 }
 
 // Reply is the answer to a request of JSON-RPC 2.0, without the end of its line, for which there is room: value has the parts of its

@@ -12,7 +12,7 @@ import (
 // a thing below it can be given its name in the workspace by one rename.
 const UpperName = ".moltis-trash-run"
 
-// State is what is at a name. The zero State is nothing.
+// State describes the object at a name: its kind, mode, owner, times and attributes. The zero State is nothing.
 type State struct {
 	Exists              bool
 	Mode                fs.FileMode // with the bits of the type

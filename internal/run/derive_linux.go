@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Derived is what a run has come to. Close gives directories of the upper layer, that were opened up to be read, their modes back.
+// Derived lists the changes of a run. Close gives directories of the upper layer, that were opened up to be read, their modes back.
 type Derived struct {
 	Changes []Change
 

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +44,6 @@ type order struct {
 	Options
 	Run       string
 	User, Own bool
-	Mounts    []string
 	Sockets   []string // outside of the root
 
 	Args, Env []string
@@ -217,7 +215,7 @@ func furnishPlace(o *order) error {
 	if _, err := unix.Pwrite(lockFD, fmt.Appendf(nil, "%s %s\n", self, began), 0); err != nil {
 		return step("writing down the helper", o.Run, err)
 	}
-	var before, after []*part // the overlay
+	var writable []*part
 	add := func(list *[]*part, dir int, path, at string, attr unix.MountAttr, deep uint) {
 		if err != nil {
 			return
@@ -232,10 +230,7 @@ func furnishPlace(o *order) error {
 		add(&devices, unix.AT_FDCWD, "/dev/"+name, "/dev/"+name, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}, 0)
 	}
 	for _, name := range o.Write {
-		add(&before, unix.AT_FDCWD, name, name, noDevices, unix.AT_RECURSIVE)
-	}
-	for _, name := range o.Mounts {
-		add(&after, root, name, filepath.Join(o.Root, name), readOnly, unix.AT_RECURSIVE)
+		add(&writable, unix.AT_FDCWD, name, name, noDevices, unix.AT_RECURSIVE)
 	}
 	var covers []*part
 	for _, at := range []string{"/tmp", "/var/tmp"} {
@@ -274,9 +269,8 @@ func furnishPlace(o *order) error {
 			}
 		}
 	}
-	before = append(before, &part{o.Root, layers})
-	for _, p := range slices.Concat(before, after) {
-		if err := os.MkdirAll(p.at, 0o755); err != nil && !slices.Contains(after, p) { // it lies in what was covered
+	for _, p := range append(writable, &part{o.Root, layers}) {
+		if err := os.MkdirAll(p.at, 0o755); err != nil { // it lies in what was covered
 			return step("making a mount point", p.at, err)
 		}
 		if err := p.put(); err != nil {

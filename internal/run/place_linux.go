@@ -101,29 +101,21 @@ func initial() bool {
 	return err == nil && slices.Equal(strings.Fields(string(b)), []string{"0", "0", "4294967295"})
 }
 
-// mountsBelow lists the mount points below root, relative to it and the outer ones only.
-func mountsBelow(root string) ([]string, error) {
+// mountBelow gives a mount point below root; "" is none.
+func mountBelow(root string) (string, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return nil, failed("reading the mounts", err)
+		return "", failed("reading the mounts", err)
 	}
-	var all []string
 	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 4 {
 			if at := plain.Replace(f[4]); at != root && within(at, root) {
-				all = append(all, strings.TrimPrefix(at, root+"/"))
+				return at, nil
 			}
 		}
 	}
-	slices.Sort(all)
-	var outer []string
-	for _, m := range all {
-		if !under(m, outer) {
-			outer = append(outer, m)
-		}
-	}
-	return outer, nil
+	return "", nil
 }
 
 // sockets lists the socket files of the machine that a program could connect to, also where it can't write.
@@ -151,7 +143,6 @@ type Process struct {
 	over    chan struct{} // closed when all is copied that the program has written
 	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
-	stdin   *os.File // ours, of the program's input; nil where it is none of ours
 	status  Status
 	err     error
 }
@@ -165,14 +156,10 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if r.process != nil && !r.process.ended() {
 		return nil, &Error{Why: "a program runs in the run " + r.id, Do: "wait until it ends"}
 	}
-	mounts, err := mountsBelow(r.Root)
-	if err != nil {
+	if at, err := mountBelow(r.Root); err != nil { // the overlay would have what is under it
 		return nil, err
-	}
-	if r.Own && len(mounts) > 0 {
-		at := filepath.Join(r.Root, mounts[0])
-		return nil, &Error{Why: "a file system is mounted at " + at + ", below the root",
-			Do: "unmount it, name a root without it, or run this as root"}
+	} else if at != "" {
+		return nil, &Error{Why: "a file system is mounted at " + at + ", below the root", Do: "unmount it, or name a root without it"}
 	}
 	// The kernel has marked there that the upper layer may not be on the disk. Until the machine is restarted that does not matter.
 	_ = unix.Chmod(r.file("work/work"), 0o700)
@@ -184,13 +171,8 @@ func (r *Run) Start(ctx context.Context, p Program) (*Process, error) {
 	if err := r.save(); err != nil {
 		return nil, err
 	}
-	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Mounts: mounts, Sockets: sockets(r.Root),
+	o := order{Options: r.Options, Run: r.dir, User: r.User, Own: r.Own, Sockets: sockets(r.Root),
 		Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal}
-	for _, name := range r.Hidden {
-		if under(name, mounts) { // the overlay does not have it
-			o.Conceal = append(slices.Clip(o.Conceal), filepath.Join(r.Root, name))
-		}
-	}
 	if o.Dir == "" {
 		o.Dir = r.Root
 	}
@@ -238,8 +220,13 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{theirs, written, r.lock}
-	if err := q.connect(p); err != nil {
-		return nil, errors.Join(err, q.control.Close())
+	if p.Terminal {
+		q.screen = newScreen(p.Stdin, p.Stdout)
+	} else {
+		cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
+		if p.Stdin != nil {
+			cmd.Stdin = p.Stdin
+		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC}
 	if o.Own {
@@ -252,11 +239,7 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	if !o.Network {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	err = cmd.Start()
-	if q.stdin != nil {
-		q.stdin.Close() //nolint:errcheck // the helper has it
-	}
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(explain(step(stepPrivate, "/", err).(*stepError), o), q.control.Close())
 	}
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
@@ -455,32 +438,3 @@ func (q *Process) Signal(s syscall.Signal) error {
 
 // Kill ends the program and all that it has started.
 func (q *Process) Kill() { q.stop("") }
-
-// connect connects the helper's standard files, which the program inherits, or those of its terminal.
-func (q *Process) connect(p Program) error {
-	in, file := p.Stdin.(*os.File)
-	if p.Terminal && p.Stdin != nil && !file {
-		return &Error{Why: "the input of a terminal is no file"}
-	}
-	if p.Terminal {
-		q.screen = newScreen(in, p.Stdout)
-		return nil
-	}
-	q.cmd.Stdout, q.cmd.Stderr = p.Stdout, p.Stderr
-	if file {
-		q.cmd.Stdin = in
-	}
-	if file || p.Stdin == nil {
-		return nil
-	}
-	r, w, err := os.Pipe() // os/exec would wait for the reader's end
-	if err != nil {
-		return failed("making a pipe", err)
-	}
-	q.cmd.Stdin, q.stdin = r, r
-	go func() {
-		_, _ = io.Copy(w, p.Stdin) // it fails when the program has ended
-		_ = w.Close()
-	}()
-	return nil
-}

@@ -22,7 +22,11 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // somebody is the user and group of tests that are run as no root.
 const somebody = 12345
@@ -70,13 +74,6 @@ func asSomebody(t *testing.T, cmd *exec.Cmd) {
 		t.Errorf("nothing was tested: %s", out)
 	default:
 		t.Logf("%s", out)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

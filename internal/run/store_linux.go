@@ -101,27 +101,6 @@ func Open(data, id string) (*Run, error) {
 	return r, nil
 }
 
-// Renew gives the options of New to the later programs of a run that was opened. Nothing may be hidden now that was not when it began.
-func (r *Run) Renew(o Options) error {
-	o, own, err := checked(o)
-	switch {
-	case err != nil:
-		return err
-	case r.Root == "":
-		return errDamaged
-	case o.Root != r.Root:
-		return &Error{Why: "the run " + r.id + " is over " + r.Root, Do: "name that as the root"}
-	}
-	for _, name := range o.Hidden {
-		if !under(name, r.Hidden) {
-			return &Error{Why: "the run " + r.id + " was begun when less was closed", Do: "ask about it without a program, or drop it, and begin anew"}
-		}
-	}
-	o.Hidden = r.Hidden
-	r.Options, r.Own = o, own
-	return nil
-}
-
 // List lists the runs of a data directory that nobody has open, the oldest first.
 func List(data string) ([]Info, error) {
 	entries, err := os.ReadDir(runs(data))
@@ -277,15 +256,8 @@ func (r *Run) furnish() error {
 
 // lay whites the hidden names out.
 func (r *Run) lay(root, upper int) error {
-	mounts, err := mountsBelow(r.Root)
-	if err != nil {
-		return err
-	}
 	slices.Sort(r.Hidden) // a directory comes before what is in it
 	for _, name := range r.Hidden {
-		if under(name, mounts) {
-			continue
-		}
 		if n := len(r.Laid); n > 0 && within(name, r.Laid[n-1]) {
 			continue
 		}
@@ -603,11 +575,6 @@ func proc(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 // within says whether the path name is dir or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// under says whether the path name is within one of dirs.
-func under(name string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
 }
 
 // failed is the error for what the system says.

@@ -11,7 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 func create(t *testing.T, s *TokenStore, like Token) (Token, string) {
 	t.Helper()
@@ -215,12 +219,5 @@ func BenchmarkCheck(b *testing.B) {
 		if _, err := s.Check(secret, time.Now()); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

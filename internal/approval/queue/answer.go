@@ -88,8 +88,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is the beginning of %d ids", e.Prefix, len(e.IDs))
 }
 
-// Unanswered are the IDs of the questions without an answer. Some may be gone.
-func (q *Queue) Unanswered() ([]string, error) {
+// unanswered gives the IDs of the questions without an answer. Some may be gone.
+func (q *Queue) unanswered() ([]string, error) {
 	n, err := q.names()
 	return slices.DeleteFunc(n[questionFile], func(id string) bool { return slices.Contains(n[answerFile], id) }), err
 }
@@ -97,7 +97,7 @@ func (q *Queue) Unanswered() ([]string, error) {
 // List gives the questions that wait, or all on record, oldest first and without their diffs. A file
 // that can't be read is no question.
 func (q *Queue) List(all bool) ([]Entry, error) {
-	ids, err := q.Unanswered()
+	ids, err := q.unanswered()
 	if all && err == nil {
 		ids, err = q.ids("")
 	}

@@ -42,7 +42,7 @@ type outcome struct {
 // ask puts a question and comes back when it is on record.
 func ask(ctx context.Context, t testing.TB, q *Queue, question approval.Question) (Entry, <-chan outcome) {
 	t.Helper()
-	known, err := q.Unanswered()
+	known, err := q.unanswered()
 	must(t, err)
 	c := make(chan outcome, 1)
 	go func() {

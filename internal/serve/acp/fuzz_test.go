@@ -12,7 +12,10 @@ import (
 	"testing/synctest"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 // deaf is a dialect that carries nothing out, and notes what it is called with.
 type deaf struct {
@@ -159,11 +162,4 @@ func TestAgentThatReadsNothing(t *testing.T) {
 		}()
 		must(t, p.Serve(t.Context(), there, reading, func() { _ = unread.Close() }))
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -24,7 +24,10 @@ import (
 	dialect "moltisfs/internal/dialect/acp"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/serve/acp"
+	"moltisfs/internal/testdir"
 )
+
+var must = testdir.Must
 
 var update = flag.Bool("update", false, "rewrite the conversations in testdata as they are")
 
@@ -379,11 +382,4 @@ func (x *stage) changed(disk map[string]string, a *txtar.Archive) string {
 	}
 	slices.Sort(out)
 	return strings.Join(append(out, ""), "\n")
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -27,23 +27,12 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
-	"moltisfs/internal/args"
+	"moltisfs/internal/serve"
 )
-
-// Error is a fault of a request.
-type Error struct {
-	code int
-	what string
-}
-
-func (e *Error) Error() string { return e.what }
-
-// RPCCode is the code of the error in JSON-RPC.
-func (e *Error) RPCCode() int { return e.code }
 
 // The codes.
 const (
-	codeParams   = -32602
+	codeParams   = serve.CodeParams
 	codeDenied   = -32001
 	codeNotFound = -32005
 	codeOver     = -32006
@@ -53,17 +42,14 @@ const (
 	codeProtocol = -32000
 )
 
-// A Method carries out one request of an operator; by is their principal.
-type Method = func(ctx context.Context, by string, params json.RawMessage) (any, error)
-
 // Methods are approvals.* over a queue, by name.
-func Methods(q *queue.Queue) map[string]Method {
+func Methods(q *queue.Queue) map[string]serve.Method {
 	type answer struct {
 		ID     string `json:"id"`
 		Reason string `json:"reason,omitempty"`
 		Unseen bool   `json:"unseen,omitempty"`
 	}
-	answers := func(d approval.Decision) Method {
+	answers := func(d approval.Decision) serve.Method {
 		return taking(func(by string, p *answer) (any, error) {
 			who := operator(by)
 			who.Unseen = p.Unseen
@@ -72,7 +58,7 @@ func Methods(q *queue.Queue) map[string]Method {
 			return map[string]any{"approval": e}, err
 		})
 	}
-	return map[string]Method{
+	return map[string]serve.Method{
 		"approvals.list": taking(func(_ string, p *struct {
 			All bool `json:"all,omitempty"`
 		}) (any, error) {
@@ -94,14 +80,14 @@ func Methods(q *queue.Queue) map[string]Method {
 }
 
 // taking makes a method of a function that takes the parameters P.
-func taking[P any](run func(by string, p *P) (any, error)) Method {
-	spec := args.Of[P](nil)
+func taking[P any](run func(by string, p *P) (any, error)) serve.Method {
+	read := serve.Params[P]()
 	return func(_ context.Context, by string, params json.RawMessage) (any, error) {
-		p, err := spec.Decode(params)
-		if bad, ok := errors.AsType[*args.Error](err); ok {
-			return nil, &Error{codeParams, "params: " + bad.What + "; " + bad.Hint}
+		p, err := read(params)
+		if err != nil {
+			return nil, err
 		}
-		result, err := run(by, p.(*P))
+		result, err := run(by, p)
 		if err != nil {
 			return nil, asError(err)
 		}
@@ -122,17 +108,15 @@ func asError(err error) error {
 	over, late := errors.AsType[*queue.OverError](err)
 	switch {
 	case late:
-		return &Error{codeOver, "too late: " + over.Error()}
+		return serve.Wrong(codeOver, "too late: %s", over)
 	case errors.Is(err, queue.ErrNotFound):
-		return &Error{codeNotFound, "there is no such question"}
+		return serve.Wrong(codeNotFound, "there is no such question")
 	case errors.Is(err, queue.ErrOwn):
-		return &Error{codeDenied, "who asks can't answer: use the token of another principal, or " +
-			"moltis-fs approvals"}
+		return serve.Wrong(codeDenied, "who asks can't answer: use the token of another principal, or moltis-fs approvals")
 	case errors.Is(err, queue.ErrUnseen):
-		return &Error{codeOver, "the diff was not shown whole to you: see approvals.show, or say unseen: true, " +
-			"which is on record"}
+		return serve.Wrong(codeOver, "the diff was not shown whole to you: see approvals.show, or say unseen: true, which is on record")
 	case errors.Is(err, queue.ErrReason):
-		return &Error{codeParams, err.Error()}
+		return serve.Wrong(codeParams, "%s", err)
 	}
 	return err
 }

@@ -17,15 +17,11 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/testdir"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testdir.Must
 
 func example() approval.Question {
 	return approval.Question{ID: "c1", Principal: "agent", Session: "s1", Tool: "Write", Paths: []string{"/w/a\u202etxt"},
@@ -40,7 +36,7 @@ type asked struct {
 // ask puts a question that waits until the test ends.
 func ask(t *testing.T, q *queue.Queue, question approval.Question) asked {
 	t.Helper()
-	before, err := q.Unanswered()
+	before, err := q.List(false)
 	must(t, err)
 	c, ended := make(chan approval.Answer, 1), make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
@@ -97,7 +93,7 @@ func TestMethods(t *testing.T) {
 		result, err := methods["approvals."+c.method](t.Context(), c.by, json.RawMessage(c.params))
 		text, merr := json.Marshal(result)
 		must(t, merr)
-		if e, ok := errors.AsType[*Error](err); ok && e.RPCCode() != c.code || !ok && c.code != 0 {
+		if e, ok := errors.AsType[*serve.Error](err); ok && e.Code != c.code || !ok && c.code != 0 {
 			t.Errorf("%s %s: %v", c.method, c.params, err)
 		}
 		if said := string(text) + fmt.Sprint(err); !strings.Contains(said, c.want) {
@@ -112,8 +108,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// serve runs a gateway for operator ann.
-func serve(t *testing.T, g *Gateway) string {
+// served runs a gateway for operator ann.
+func served(t *testing.T, g *Gateway) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve("ann", w, r) }))
 	t.Cleanup(s.Close)
@@ -175,7 +171,7 @@ func TestGateway(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
 	early := ask(t, q, example())
-	w := dial(t, serve(t, &Gateway{Queue: q}))
+	w := dial(t, served(t, &Gateway{Queue: q}))
 	late := ask(t, q, example())
 	came := w.next("event")
 	for _, want := range []string{`"event":"exec.approval.requested"`, `"requestId":"` + late.id + `"`, `"command":"Write /w/a\\u{202e}txt"`,
@@ -221,7 +217,7 @@ func TestAlerts(t *testing.T) {
 	if g.Tell(alert) {
 		t.Error("nobody is there")
 	}
-	one, two := dial(t, serve(t, g)), dial(t, serve(t, g))
+	one, two := dial(t, served(t, g)), dial(t, served(t, g))
 	for _, w := range []*wire{one, two} { // it is there when it answers
 		w.call("connect", `{"minProtocol":3,"maxProtocol":3,"client":{"id":"t"}}`)
 	}
@@ -242,7 +238,7 @@ func TestOwnQuestion(t *testing.T) {
 	q := queue.Open(t.TempDir())
 	own := example()
 	own.Principal = "ann"
-	w := dial(t, serve(t, &Gateway{Queue: q}))
+	w := dial(t, served(t, &Gateway{Queue: q}))
 	a := ask(t, q, own)
 	w.next("event")
 	if r := w.call("exec.approval.resolve", `{"requestId":"`+a.id+`","decision":"approved"}`); !strings.Contains(r, `"FORBIDDEN"`) {
@@ -256,7 +252,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 	q := queue.Open(t.TempDir())
 	long := example()
 	long.Diff = strings.Repeat("+a line of some length\n", 10_000)
-	w := dial(t, serve(t, &Gateway{Queue: q}))
+	w := dial(t, served(t, &Gateway{Queue: q}))
 	rpc := func(method, by, params string) string {
 		result, err := Methods(q)[method](t.Context(), by, json.RawMessage(params))
 		text, merr := json.Marshal(result)
@@ -308,7 +304,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 
 func TestForeignOrigin(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir()), Origins: []string{"https://desk.example"}})
+	url := served(t, &Gateway{Queue: queue.Open(t.TempDir()), Origins: []string{"https://desk.example"}})
 	for origin, let := range map[string]bool{"": true, url: true, "https://desk.example": true, "http://evil.example": false,
 		"http://desk.example": false, "https://desk.example.evil.example": false, "null": false} {
 		h := http.Header{}
@@ -330,7 +326,7 @@ func TestForeignOrigin(t *testing.T) {
 
 func TestBadFrames(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir())})
+	url := served(t, &Gateway{Queue: queue.Open(t.TempDir())})
 	for name, c := range map[string]struct {
 		kind websocket.MessageType
 		text string
@@ -358,7 +354,7 @@ func TestBadFrames(t *testing.T) {
 
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir())})
+	url := served(t, &Gateway{Queue: queue.Open(t.TempDir())})
 	for range maxConnections {
 		dial(t, url)
 	}

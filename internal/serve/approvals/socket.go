@@ -21,6 +21,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/serve"
 )
 
 // A Gateway serves WebSockets in the wire form of Moltis' gateway, protocols 3 and 4. Frames are
@@ -59,7 +60,6 @@ const (
 	mostAlerts     = 64 // that wait for one client
 	writeTime      = 10 * time.Second
 	pingEvery      = 30 * time.Second
-	lookEvery      = 500 * time.Millisecond
 )
 
 // Names and versions of the wire form.
@@ -100,8 +100,8 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.open.Add(-1)
 	logger := cmp.Or(g.Logger, slog.New(slog.DiscardHandler))
-	waiting, err := g.Queue.Unanswered() // before it is connected: all that comes later is an event
-	if err != nil {
+	follows := queue.Follower{Queue: g.Queue}
+	if _, _, err := follows.Look(); err != nil { // exec.approval.request lists them; all that comes later is an event
 		logger.Error("looking into the queue", "err", err)
 		http.Error(w, "the queue can't be read", http.StatusInternalServerError)
 		return
@@ -114,11 +114,8 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, known: map[string]bool{},
+	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, follows: follows,
 		patience: cmp.Or(g.patience, writeTime), logger: logger}
-	for _, id := range waiting {
-		c.known[id] = true // exec.approval.request lists them
-	}
 	g.clients.Store(c, c)
 	defer g.clients.Delete(c)
 	ended := make(chan struct{})
@@ -145,9 +142,9 @@ type client struct {
 	logger *slog.Logger
 	// patience bounds the time to take a message.
 	patience time.Duration
-	seq      int             // of the events
-	known    map[string]bool // the questions that it was told of
-	alerts   chan Alert      // that it is to be told of
+	seq      int            // of the events
+	follows  queue.Follower // the questions that it is told of
+	alerts   chan Alert     // that it is to be told of
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
@@ -182,7 +179,7 @@ func (c *client) event(ctx context.Context, name string, payload any) error {
 
 // watch tells of questions that come, and sees to it that somebody is there.
 func (c *client) watch(ctx context.Context) {
-	look, ping := time.NewTicker(lookEvery), time.NewTicker(pingEvery)
+	look, ping := time.NewTicker(queue.LookEvery), time.NewTicker(pingEvery)
 	defer look.Stop()
 	defer ping.Stop()
 	for {
@@ -211,28 +208,13 @@ func (c *client) watch(ctx context.Context) {
 
 // look sends the questions that have come since the last look.
 func (c *client) look(ctx context.Context) error {
-	ids, err := c.queue.Unanswered()
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, id := range ids {
-		if known[id] = true; c.known[id] {
-			continue
-		}
-		e, err := c.queue.Get(id)
-		if err != nil {
-			known[id] = e.State != queue.Pending // else it is being written
-			continue
-		}
-		if e.State == queue.Pending {
-			if err := c.event(ctx, requested, c.show(e, maxDiff)); err != nil {
-				return err
-			}
+	came, _, err := c.follows.Look()
+	for i := 0; i < len(came) && err == nil; i++ {
+		if e, gone := c.queue.Get(came[i].ID); gone == nil && e.State == queue.Pending { // else it is over by now
+			err = c.event(ctx, requested, c.show(e, maxDiff))
 		}
 	}
-	c.known = known
-	return nil
+	return err
 }
 
 // read carries out requests, one after the other. The error is that of a client that speaks
@@ -253,12 +235,12 @@ func (c *client) read(ctx context.Context) error {
 		payload, err := c.call(ctx, f)
 		r := response{Type: "res", ID: f.ID, OK: err == nil, Payload: payload}
 		if err != nil {
-			e, ok := errors.AsType[*Error](err)
+			e, ok := errors.AsType[*serve.Error](err)
 			if !ok {
 				c.logger.Error("a request failed", "method", f.Method, "by", c.by, "err", err)
-				e = &Error{codeInternal, "internal error; the server's log says more"}
+				e = serve.Wrong(codeInternal, "internal error; the server's log says more")
 			}
-			r.Payload, r.Error = nil, map[string]string{"code": codes[e.code], "message": e.what}
+			r.Payload, r.Error = nil, map[string]string{"code": codes[e.Code], "message": e.Message}
 		}
 		if c.send(ctx, r) != nil {
 			return nil
@@ -278,7 +260,7 @@ func (c *client) call(ctx context.Context, f frame) (any, error) {
 	case f.Method == "connect":
 		return c.hello(f.Params, slices.Sorted(maps.Keys(methods)))
 	}
-	return nil, &Error{codeMethod, "there is no such method"}
+	return nil, serve.Wrong(codeMethod, "there is no such method")
 }
 
 func (c *client) list(params json.RawMessage) (any, error) {
@@ -286,7 +268,7 @@ func (c *client) list(params json.RawMessage) (any, error) {
 		SessionKey *string `json:"sessionKey"`
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "sessionKey is a string"}
+		return nil, serve.Wrong(codeParams, "sessionKey is a string")
 	}
 	entries, err := c.queue.List(false)
 	if err != nil {
@@ -318,7 +300,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 		Unseen    bool   `json:"unseen"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "requestId and decision are strings, unseen is true or false"}
+		return nil, serve.Wrong(codeParams, "requestId and decision are strings, unseen is true or false")
 	}
 	d, who := approval.Approved, operator(c.by)
 	who.Unseen = p.Unseen
@@ -326,7 +308,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 	case p.Decision == "denied":
 		d = approval.Denied
 	case p.Decision != "approved":
-		return nil, &Error{codeParams, `decision is "approved" or "denied"`}
+		return nil, serve.Wrong(codeParams, `decision is "approved" or "denied"`)
 	}
 	_, err := c.queue.Answer(p.RequestID, d, who, p.Reason)
 	if errors.Is(err, queue.ErrNotFound) {
@@ -348,12 +330,11 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		MinProtocol, MaxProtocol int
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &Error{codeParams, "connect names its protocols"}
+		return nil, serve.Wrong(codeParams, "connect names its protocols")
 	}
 	low, high := max(p.Protocol.Min, p.MinProtocol), max(p.Protocol.Max, p.MaxProtocol)
 	if low > newest || high < oldest {
-		return nil, &Error{codeProtocol,
-			fmt.Sprintf("the protocols are %d to %d", oldest, newest)}
+		return nil, serve.Wrong(codeProtocol, "the protocols are %d to %d", oldest, newest)
 	}
 	return map[string]any{
 		"type": "hello-ok", "protocol": min(high, newest),

@@ -1,5 +1,5 @@
 // Package console serves the operators' page at /console/: changes that wait, the timeline of what was changed, refusals, the audit
-// log, sessions, trash, tokens, and the state of the server. It opens no file: it is given the operators' methods.
+// log, sessions, trash, tokens, and the state of the server. It opens no file: it is given a queue, and the operators' methods.
 //
 //	GET  /console/           the page; its scripts and styles are beside it
 //	POST /console/sign-in    {code} or {token} → {principal, expires} and a cookie
@@ -22,7 +22,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"embed"
 	"encoding/json"
@@ -41,18 +40,17 @@ import (
 	"sync"
 	"time"
 
+	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/serve"
 )
-
-// A Method carries out one request of an operator; by is their principal.
-type Method = func(ctx context.Context, by string, params json.RawMessage) (any, error)
 
 // Options says whom to let in, and whom to ask for news.
 type Options struct {
 	Tokens *serve.TokenStore
 	// Owner is the principal of those who come in by a code.
 	Owner   string
-	Methods map[string]Method // those of the server, of which events asks some
+	Queue   *queue.Queue            // whose questions are news
+	Methods map[string]serve.Method // those of the server, of which events asks some
 	Logger  *slog.Logger
 }
 

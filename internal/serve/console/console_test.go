@@ -8,12 +8,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/serve"
 )
 
@@ -253,37 +257,11 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// questions is a queue for the events, and a store with a newest change.
-type questions struct {
-	mu      sync.Mutex
-	waiting []string
-	newest  string
-}
-
-func (q *questions) set(newest string, waiting ...string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.newest, q.waiting = newest, waiting
-}
-
-func (q *questions) methods() map[string]Method {
-	return map[string]Method{
-		"approvals.list": func(_ context.Context, _ string, params json.RawMessage) (any, error) {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			list := []any{}
-			for _, id := range q.waiting {
-				list = append(list, map[string]string{"id": id, "state": "pending"})
-			}
-			if strings.Contains(string(params), "true") {
-				list = append(list, map[string]string{"id": "one", "state": "denied", "by": "bob"})
-			}
-			return map[string]any{"approvals": list}, nil
-		},
+// store gives the methods of a store with a newest change, and of its sizes.
+func store(newest *atomic.Value) map[string]serve.Method {
+	return map[string]serve.Method{
 		"checkpoints.list": func(context.Context, string, json.RawMessage) (any, error) {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			return map[string]any{"changes": []string{q.newest}}, nil
+			return map[string]any{"changes": []any{newest.Load()}}, nil
 		},
 		"config.show": func(context.Context, string, json.RawMessage) (any, error) {
 			return map[string]any{"waiting": 2, "audit_bytes": 30, "store": map[string]any{"used_bytes": 500, "parked_bytes": 7}}, nil
@@ -295,10 +273,24 @@ func (q *questions) methods() map[string]Method {
 // with the request. More than so many pages are refused.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &questions{}
-		q.set("ck-1", "one", "two")
-		c := New(Options{Methods: q.methods()})
+		var newest atomic.Value
+		newest.Store("ck-1")
+		q := queue.Open(t.TempDir())
+		c := New(Options{Queue: q, Methods: store(&newest)})
 		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		ask := func() string {
+			time.Sleep(time.Millisecond) // so that it is the last of the list
+			asking.Go(func() { _, _ = q.Ask(ctx, approval.Question{Tool: "Write", Paths: []string{"/a"}}) })
+			synctest.Wait()
+			list, err := q.List(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list[len(list)-1].ID
+		}
+		one := ask()
+		ask()
 		out, in := io.Pipe()
 		ended := make(chan bool)
 		go func() {
@@ -329,13 +321,18 @@ func TestEvents(t *testing.T) {
 		if got := said(); got != "" {
 			t.Errorf("nothing has happened, and it says %s", got)
 		}
-		q.set("ck-2", "two", "three")
+		newest.Store("ck-2")
+		three := ask()
+		if _, err := q.Answer(one, approval.Denied, queue.By{Name: "bob"}, ""); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(2 * time.Second)
 		got := said()
-		for _, want := range []string{"event: approval.asked\ndata: {\"approval\":{\"id\":\"three\",", "event: approval.over\ndata: {\"approval\":{\"by\":\"bob\",\"id\":\"one\",\"state\":\"denied\"}}",
-			"event: checkpoint\ndata: {\"changes\":[\"ck-2\"]}"} {
-			if strings.Count(got, want) != 1 {
-				t.Errorf("it does not say %s once, but %s", want, got)
+		for _, want := range []string{`event: approval.asked\ndata: {"approval":{[^\n]*"id":"` + three + `",[^\n]*"state":"pending"`,
+			`event: approval.over\ndata: {"approval":{[^\n]*"by":"bob",[^\n]*"id":"` + one + `",[^\n]*"state":"denied"`,
+			`event: checkpoint\ndata: {"changes":\["ck-2"\]}`} {
+			if !regexp.MustCompile(want).MatchString(got) || strings.Count(got, "event: ") != 3 {
+				t.Errorf("it does not say %s, or more than that: %s", want, got)
 			}
 		}
 		time.Sleep(time.Hour)
@@ -351,6 +348,7 @@ func TestEvents(t *testing.T) {
 		cancel()
 		_ = out.Close()
 		<-ended
+		asking.Wait()
 	})
 }
 
@@ -367,7 +365,7 @@ func (p pipe) Flush()              {}
 // The history keeps a day.
 func TestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{Methods: (&questions{}).methods()})
+		c := New(Options{Methods: store(new(atomic.Value))})
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.Sample(ctx)
 		time.Sleep(48 * time.Hour)

@@ -7,11 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"moltisfs/internal/approval/queue"
 )
 
 // The times of a stream.
 const (
-	lookEvery = 500 * time.Millisecond
 	beatEvery = 10 * time.Second
 	writeTime = 30 * time.Second // to take an event; a browser that sleeps loses its stream
 )
@@ -49,11 +50,11 @@ func (c *Console) Events(by string, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // of a proxy
-	s := &stream{c: c, by: by, w: w, out: http.NewResponseController(w), said: map[string]string{}}
+	s := &stream{c: c, by: by, w: w, follows: queue.Follower{Queue: c.o.Queue}, out: http.NewResponseController(w), said: map[string]string{}}
 	_ = s.out.SetReadDeadline(time.Time{}) // a stream outlasts what a request may take to arrive
-	s.waiting = s.list(r.Context(), false)
+	_, _, _ = s.follows.Look()             // the page asks for those that wait
 	s.send("event: begin\ndata: {}\n\n")
-	look, beat := time.NewTicker(lookEvery), time.NewTicker(beatEvery)
+	look, beat := time.NewTicker(queue.LookEvery), time.NewTicker(beatEvery)
 	defer look.Stop()
 	defer beat.Stop()
 	for n := 0; s.err == nil; n++ {
@@ -74,35 +75,19 @@ type stream struct {
 	by      string
 	w       http.ResponseWriter
 	out     *http.ResponseController
-	waiting map[string]json.RawMessage // the questions that it knows of, by their id
-	said    map[string]string          // the last answer of each method of news
+	follows queue.Follower
+	said    map[string]string // the last answer of each method of news
 	err     error
 }
 
 // look sends what has changed since the last look, the n-th.
 func (s *stream) look(ctx context.Context, n int) {
-	now := s.list(ctx, false)
-	var all map[string]json.RawMessage
-	for id, entry := range now {
-		if s.waiting[id] == nil {
-			s.event("approval.asked", map[string]any{"approval": entry})
-		}
+	came, over, _ := s.follows.Look() // where the queue can't be read just now, nothing has changed
+	for _, e := range came {
+		s.event("approval.asked", map[string]queue.Entry{"approval": e})
 	}
-	for id := range s.waiting {
-		if now == nil || now[id] != nil {
-			continue
-		}
-		if all == nil {
-			all = s.list(ctx, true)
-		}
-		var entry any = map[string]string{"id": id, "state": "gone"}
-		if e := all[id]; e != nil {
-			entry = e
-		}
-		s.event("approval.over", map[string]any{"approval": entry})
-	}
-	if now != nil { // else the queue can't be read just now
-		s.waiting = now
+	for _, e := range over {
+		s.event("approval.over", map[string]queue.Entry{"approval": e})
 	}
 	for _, one := range news {
 		if n%one.looks != 0 {
@@ -114,23 +99,6 @@ func (s *stream) look(ctx context.Context, n int) {
 			s.event(one.event, json.RawMessage(text))
 		}
 	}
-}
-
-// list gives the questions that wait, or all on record, by their ids; nil where they can't be read.
-func (s *stream) list(ctx context.Context, all bool) map[string]json.RawMessage {
-	var answer struct{ Approvals []json.RawMessage }
-	text := s.ask(ctx, "approvals.list", fmt.Sprintf(`{"all":%v}`, all))
-	if text == nil || json.Unmarshal(text, &answer) != nil {
-		return nil
-	}
-	out := map[string]json.RawMessage{}
-	for _, entry := range answer.Approvals {
-		var e struct{ ID string }
-		if json.Unmarshal(entry, &e) == nil {
-			out[e.ID] = entry
-		}
-	}
-	return out
 }
 
 // ask gives the answer of a method as JSON; nil if there is none.

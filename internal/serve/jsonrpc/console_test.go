@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"moltisfs/internal/serve"
 )
 
 // toyConsole lets in who sends a header, while it is open.
@@ -44,7 +46,7 @@ func TestConsole(t *testing.T) {
 	page.open.Store(true)
 	r := run(t, func(o *Options) {
 		o.Console = page
-		o.Operator = map[string]func(context.Context, string, json.RawMessage) (any, error){
+		o.Operator = map[string]serve.Method{
 			"approvals.list": func(_ context.Context, by string, _ json.RawMessage) (any, error) { return "for " + by, nil }}
 	})
 	send := func(method, path, body string, header ...string) (int, string) {

@@ -340,7 +340,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ *caller) {
 	write(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text)
 }
 
-// rpc answers the requests of one body.
+// rpc answers the request of a body.
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	body, done, ok := s.body(w, r, c)
 	if !ok {
@@ -453,5 +453,5 @@ func write(w http.ResponseWriter, status int, kind string, body []byte) {
 func refuse(w http.ResponseWriter, status, code int, message string) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second))
 	w.Header().Set("Connection", "close")
-	write(w, status, "application/json", response(nil, nil, &rpcError{Code: code, Message: message}))
+	write(w, status, "application/json", response(nil, nil, serve.Wrong(code, "%s", message)))
 }

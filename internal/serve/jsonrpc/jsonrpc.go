@@ -30,7 +30,7 @@
 // The server keeps no state for a connection. A session belongs to its principal, and ends when nobody uses it for
 // an hour, or with the server. Of 1024 the one that was used longest ago ends for one more. All callers are shown the same tools.
 //
-// Bounds: 32 MiB a body, 100 requests a batch, and 64 calls at the same time for each principal. Calls beyond wait; all else is
+// Bounds: 32 MiB a body, which has one request, and 64 calls at the same time for each principal. Calls beyond wait; all else is
 // refused. Of the descriptors of the process a quarter is for connections that have shown no token: beyond them the oldest of those
 // is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
@@ -38,7 +38,6 @@ package jsonrpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -50,6 +49,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
@@ -65,10 +65,9 @@ type Options struct {
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
 	// Operator are methods, and Handlers are paths, that only operators reach: those with an
-	// operator's token, and our own user on a Unix socket. by is their principal. An error with a
-	// method RPCCode() int is told to them with that code, any other as an internal error. The
+	// operator's token, and our own user on a Unix socket. by is their principal. The
 	// context of a handler ends with its token and with the server.
-	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
+	Operator map[string]serve.Method
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
 	Console  Console       // nil: there is no page
 	Metrics  *hook.Metrics // nil: there are none
@@ -91,8 +90,6 @@ type Console interface {
 // The bounds.
 const (
 	maxBody    = 32 << 20
-	maxBatch   = 100
-	maxAnswer  = 64 << 20    // of a batch, beyond which its requests are not carried out
 	maxCalls   = 64          // of one principal at the same time; more wait
 	maxBytes   = 8 * maxBody // of its bodies, those of calls that wait too; more are refused
 	minBytes   = 64 << 10    // a body counts as so many at least
@@ -133,7 +130,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d,
-		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
+		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(guardfs.Room()),
 	}
 	s.sessions.Run, s.sessions.End = o.Run, serve.EndIn(d, o.Logger)
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve"
 )
@@ -66,14 +65,8 @@ func (c catalog) tool(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), 256)], "")
 }
 
-// asker names the sender of a request, and says whether the request is alone: not one of a batch.
-type asker struct {
-	*caller
-	alone bool
-}
-
 // A method is one of callers.
-type method func(*Server, context.Context, asker, json.RawMessage) (any, error)
+type method func(*Server, context.Context, *caller, json.RawMessage) (any, error)
 
 var methods = map[string]method{
 	"capabilities.list":     taking((*Server).list),
@@ -86,26 +79,25 @@ var methods = map[string]method{
 }
 
 // taking is a method with the parameters of P.
-func taking[P any](run func(*Server, context.Context, asker, *P) (any, error)) method {
-	spec := args.Of[P](nil)
-	return func(s *Server, ctx context.Context, by asker, raw json.RawMessage) (any, error) {
-		p, err := spec.Decode(raw)
-		if bad, ok := errors.AsType[*args.Error](err); ok {
-			return nil, wrong(codeParams, "params: %s; %s", bad.What, bad.Hint)
+func taking[P any](run func(*Server, context.Context, *caller, *P) (any, error)) method {
+	read := serve.Params[P]()
+	return func(s *Server, ctx context.Context, by *caller, raw json.RawMessage) (any, error) {
+		p, err := read(raw)
+		if err != nil {
+			return nil, err
 		}
-		return run(s, ctx, by, p.(*P))
+		return run(s, ctx, by, p)
 	}
 }
 
 // call carries out one request. A method that a caller may not have is not there for it, but
-// operators are told why they make no calls. alone: it is not one of a batch.
-func (s *Server) call(ctx context.Context, c *caller, r request,
-	alone bool) (_ json.RawMessage, e *rpcError) {
+// operators are told why they make no calls.
+func (s *Server) call(ctx context.Context, c *caller, r request) (_ json.RawMessage, e *serve.Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.o.Logger.Error("the server panicked", "method", r.method, "panic", p,
 				"stack", string(debug.Stack()))
-			e = wrong(codeInternal, "internal error")
+			e = serve.Wrong(codeInternal, "internal error")
 		}
 	}()
 	var result any
@@ -114,11 +106,11 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	operators, theirs := s.o.Operator[r.method]
 	switch {
 	case ours && !c.calls:
-		return nil, wrong(codeDenied, noCalls)
+		return nil, serve.Wrong(codeDenied, noCalls)
 	case r.method == "initialize" || r.method == "server/discover":
-		return nil, wrong(codeMethod, "this address is JSON-RPC's; MCP has another one: %s", mcpPath)
+		return nil, serve.Wrong(codeMethod, "this address is JSON-RPC's; MCP has another one: %s", mcpPath)
 	case ours:
-		result, err = m(s, ctx, asker{c, alone}, r.params)
+		result, err = m(s, ctx, c, r.params)
 	case theirs && c.operates:
 		result, err = operators(ctx, c.principal, r.params)
 	default:
@@ -127,7 +119,7 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 			names = slices.AppendSeq(names, maps.Keys(s.o.Operator))
 		}
 		slices.Sort(names)
-		return nil, &rpcError{codeMethod, "there is no such method", map[string]any{"methods": names}}
+		return nil, &serve.Error{Code: codeMethod, Message: "there is no such method", Data: map[string]any{"methods": names}}
 	}
 	raw, encoded := result.(json.RawMessage)
 	if err == nil && !encoded {
@@ -136,25 +128,25 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	if err == nil {
 		return raw, nil
 	}
-	if e := asRPCError(err); e != nil {
+	if e, ok := errors.AsType[*serve.Error](err); ok {
 		return nil, e
 	}
 	if s.stopping.Err() != nil {
-		return nil, wrong(codeInternal, "the server is ending")
+		return nil, serve.Wrong(codeInternal, "the server is ending")
 	}
 	if ctx.Err() == nil { // else nobody is there to be told
 		s.o.Logger.Error("a request failed", "method", r.method, "principal", c.principal, "err", err)
 	}
-	return nil, wrong(codeInternal, "internal error; the server's log says more")
+	return nil, serve.Wrong(codeInternal, "internal error; the server's log says more")
 }
 
 type listParams struct {
 	Category string `json:"category,omitempty"`
 }
 
-func (s *Server) list(_ context.Context, _ asker, p *listParams) (any, error) {
+func (s *Server) list(_ context.Context, _ *caller, p *listParams) (any, error) {
 	if p.Category != "" && !slices.Contains(s.catalog.categories, p.Category) {
-		return nil, wrong(codeParams, "there is no such category; there are %q", s.catalog.categories)
+		return nil, serve.Wrong(serve.CodeParams, "there is no such category; there are %q", s.catalog.categories)
 	}
 	found := []json.RawMessage{}
 	for _, e := range s.catalog.entries {
@@ -169,11 +161,11 @@ type describeParams struct {
 	Name string `json:"name"`
 }
 
-func (s *Server) describe(_ context.Context, _ asker, p *describeParams) (any, error) {
+func (s *Server) describe(_ context.Context, _ *caller, p *describeParams) (any, error) {
 	if i, ok := s.catalog.names[p.Name]; ok {
 		return s.catalog.entries[i].json, nil
 	}
-	return nil, wrong(codeParams, "there is no such capability")
+	return nil, serve.Wrong(serve.CodeParams, "there is no such capability")
 }
 
 type invokeParams struct {
@@ -182,7 +174,7 @@ type invokeParams struct {
 	SessionID  string          `json:"session_id,omitempty"`
 }
 
-func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, error) {
+func (s *Server) invoke(ctx context.Context, by *caller, p *invokeParams) (any, error) {
 	_, leave, err := s.session(by, p.SessionID)
 	if err != nil {
 		return nil, err
@@ -202,7 +194,7 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 		Client: by.program, Headers: by.headers,
 	})
 	if unknown, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		e := wrong(codeParams, "%s", unknown.Error())
+		e := serve.Wrong(serve.CodeParams, "%s", unknown.Error())
 		if unknown.Nearest != "" {
 			e.Data = map[string]any{"nearest": unknown.Nearest}
 		}
@@ -224,7 +216,7 @@ type scriptParams struct {
 }
 
 // runScript is invoke of run_js, where that is offered.
-func (s *Server) runScript(ctx context.Context, by asker, p *scriptParams) (any, error) {
+func (s *Server) runScript(ctx context.Context, by *caller, p *scriptParams) (any, error) {
 	session := p.SessionID
 	p.SessionID = ""
 	raw, err := json.Marshal(p)
@@ -247,20 +239,20 @@ func wrapped(a dialect.Answer) (json.RawMessage, error) {
 	return slices.Concat([]byte(before), raw, []byte("}")), nil
 }
 
-func (s *Server) createSession(_ context.Context, by asker, _ *struct{}) (any, error) {
+func (s *Server) createSession(_ context.Context, by *caller, _ *struct{}) (any, error) {
 	one, leave, err := s.sessions.Use(by.principal, "s-"+rand.Text(), true)
 	if err != nil {
-		return nil, wrong(codeBusy, "%s", err)
+		return nil, serve.Wrong(codeBusy, "%s", err)
 	}
 	leave()
 	return map[string]any{"session_id": one.Name, "idle_seconds": int(serve.SessionIdle.Seconds())}, nil
 }
 
 // session finds a session of the caller, and uses it until leave. Without a name it is that of the run.
-func (s *Server) session(by asker, name string) (one *serve.Session[struct{}], leave func(), err error) {
+func (s *Server) session(by *caller, name string) (one *serve.Session[struct{}], leave func(), err error) {
 	if name == "" {
 		if one, leave, err = s.sessions.Use(by.principal, s.o.Run, false); err != nil {
-			err = wrong(codeBusy, "%s", err)
+			err = serve.Wrong(codeBusy, "%s", err)
 		}
 	} else if one, leave = s.sessions.Find(by.principal, name); one == nil {
 		err = errNoSession
@@ -269,13 +261,13 @@ func (s *Server) session(by asker, name string) (one *serve.Session[struct{}], l
 }
 
 // errNoSession is told of a session that is not there, is another's, or has ended.
-var errNoSession = wrong(codeSession, "there is no such session; it may have ended")
+var errNoSession = serve.Wrong(codeSession, "there is no such session; it may have ended")
 
 type endParams struct {
 	SessionID string `json:"session_id"`
 }
 
-func (s *Server) endSession(ctx context.Context, by asker, p *endParams) (any, error) {
+func (s *Server) endSession(ctx context.Context, by *caller, p *endParams) (any, error) {
 	one, leave := s.sessions.Find(by.principal, p.SessionID)
 	if one == nil {
 		return nil, errNoSession
@@ -302,16 +294,13 @@ type eventsParams struct {
 	WaitMS    int64  `json:"wait_ms,omitempty" min:"0" max:"60000"`
 }
 
-// events waits for what happens in a session, if there is nothing yet. In a batch it does not wait.
-func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, error) {
+// events waits for what happens in a session, if there is nothing yet.
+func (s *Server) events(ctx context.Context, by *caller, p *eventsParams) (any, error) {
 	one, leave := s.sessions.Find(by.principal, p.SessionID)
 	if one == nil {
 		return nil, errNoSession
 	}
 	defer leave()
-	if !by.alone {
-		p.WaitMS = 0
-	}
 	polled, cancel := context.WithTimeout(ctx, time.Duration(p.WaitMS)*time.Millisecond)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()

@@ -290,22 +290,15 @@ func (h *heldCall) Ask(ctx context.Context, q approval.Question) (approval.Answe
 	p := put{q, make(chan approval.Answer, 1)}
 	select {
 	case h.question <- p:
+		select {
+		case a := <-p.answer:
+			return a, nil
+		case <-ctx.Done():
+		}
 	case <-ctx.Done():
-		return ended(ctx)
 	}
-	select {
-	case a := <-p.answer:
-		return a, nil
-	case <-ctx.Done():
-		return ended(ctx)
-	}
-}
-
-func ended(ctx context.Context) (approval.Answer, error) {
-	if ctx.Err() == context.DeadlineExceeded {
-		return approval.Answer{Decision: approval.TimedOut}, nil
-	}
-	return approval.Answer{}, ctx.Err()
+	a, _ := approval.ContextAnswer(ctx)
+	return a, nil
 }
 
 // hold starts a call that can outlive its request.

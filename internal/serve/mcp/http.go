@@ -159,15 +159,10 @@ func look(body []byte) (m posted, _ error) {
 	no := func(code int64, format string, args ...any) (posted, error) {
 		return m, &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	}
-	body = bytes.TrimSpace(body)
-	switch {
-	case !json.Valid(body):
-		return no(jsonrpc.CodeParseError, "the body is not one JSON value")
-	case body[0] == '[':
-		return no(jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a request")
-	case body[0] != '{':
-		return no(jsonrpc.CodeInvalidRequest, "the body is not an object")
+	if code, why := ndjson.Fault(body, "body"); code != 0 {
+		return no(int64(code), "%s", why)
 	}
+	body = bytes.TrimSpace(body)
 	var id json.RawMessage
 	ndjson.Members(body, func(quoted []byte, from, to int) {
 		switch string(quoted) {

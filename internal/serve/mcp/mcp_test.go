@@ -26,9 +26,12 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/testdir"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )
+
+var must = testdir.Must
 
 // The two ways of the protocol: with a handshake and requests from the server, and without.
 var revisions = []string{"2025-11-25", "2026-07-28"}
@@ -634,12 +637,5 @@ func TestStop(t *testing.T) {
 	}
 	if content(t, f) != "one\n" {
 		t.Error("the file was changed")
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

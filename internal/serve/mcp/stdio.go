@@ -184,8 +184,11 @@ func (c *connection) awaitAnswers() {
 func (c *connection) decode(line []byte) (jsonrpc.Message, error) {
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		code, message := reason(line, err)
-		return nil, c.refuse(nil, code, message)
+		code, why := ndjson.Fault(line, "line")
+		if code == 0 {
+			code, why = jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message: "+err.Error()
+		}
+		return nil, c.refuse(nil, int64(code), why)
 	}
 	r, ok := m.(*jsonrpc.Request)
 	if !ok {
@@ -236,17 +239,6 @@ func exactCancel(r *jsonrpc.Request) {
 	}
 	p["requestId"] = strconv.AppendQuote(nil, textOf(p["requestId"]))
 	r.Params, _ = json.Marshal(p) // it was decoded just now
-}
-
-// reason says why a line is no message, and with which code.
-func reason(line []byte, err error) (code int64, message string) {
-	switch {
-	case !json.Valid(line):
-		return jsonrpc.CodeParseError, "the line is not JSON, or is nested too deep: send one JSON-RPC message a line"
-	case bytes.TrimSpace(line)[0] == '[':
-		return jsonrpc.CodeInvalidRequest, "batches are not supported: send one JSON-RPC message a line"
-	}
-	return jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message: " + err.Error()
 }
 
 // refuse answers a request itself; id is nil where the line has none that could be trusted.
