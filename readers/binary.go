@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/gabriel-vasile/mimetype"
 
@@ -105,7 +106,7 @@ func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 			return nil, err
 		}
 	}
-	if err := b.describe(ctx, f); err != nil {
+	if err := b.describe(ctx, f, r.config.Deadline); err != nil {
 		return nil, err
 	}
 	if b.Sum == "" && f.ended {
@@ -167,8 +168,8 @@ const (
 	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
 )
 
-// describe lists the entries of an archive, and the schema of a database. Every other file has its media type only.
-func (b *Binary) describe(ctx context.Context, f *file) error {
+// describe lists the entries of an archive, and the schema of a database, for which it takes until the deadline. Every other file has its media type only.
+func (b *Binary) describe(ctx context.Context, f *file, deadline time.Duration) error {
 	switch {
 	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
 		var log io.Reader
@@ -181,7 +182,9 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 				log = contextReader{ctx, wal}
 			}
 		}
-		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, log, b.entry)
+		inTime, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		b.Summary, b.EntriesCut = sqlite.Describe(inTime, f.R, b.Bytes, log, b.entry)
 		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PAR1")):
 		if b.MediaType = "application/vnd.apache.parquet"; f.Size >= 0 {
@@ -193,6 +196,8 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 		}
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
+	case b.MediaType == "image/x-icon" && len(f.head) > 6:
+		b.describeIcon(f.head)
 	case isTar(f.head):
 		return b.describeTar(ctx, f.section(), "tar archive")
 	}
@@ -241,6 +246,18 @@ func (b *Binary) describeZip(f *file) {
 	}
 	b.listedAll()
 	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", unreadable.Plural(len(z.File), "entry"), unreadable.Bytes(int64(min(total, 1<<62))))
+}
+
+// describeIcon lists the sizes of the pictures in an icon.
+func (b *Binary) describeIcon(head []byte) {
+	for n := 0; n < int(binary.LittleEndian.Uint16(head[4:])) && 22+16*n <= len(head); n++ {
+		e := head[6+16*n:]
+		side := func(c byte) int { return int(c-1) + 1 } // 0 is 256
+		b.entry(func() string {
+			return fmt.Sprintf("%d × %d pixels (%s)", side(e[0]), side(e[1]), unreadable.Bytes(int64(binary.LittleEndian.Uint32(e[8:]))))
+		})
+	}
+	b.listedAll()
 }
 
 // describeTar lists headers; the bodies are skipped without being kept.
