@@ -487,7 +487,7 @@ func TestDocumentParts(t *testing.T) {
 		"xl/worksheets/_rels/s1.xml.rels", rels("r9", "https://example.org/y", "r8", "../comments1.xml"),
 		"xl/comments1.xml", `<comments><authors><author>Anna</author></authors><commentList><comment ref="B1" authorId="0"><text><r><t>check </t></r><r><t>this</t></r></text></comment></commentList></comments>`,
 		"xl/worksheets/s2.xml", `<worksheet><sheetData><row r="1"><c r="A1"><v>0.30000000000000004</v></c></row></sheetData></worksheet>`)
-	ods := open("spreadsheet", "<office:spreadsheet>"+sheet("One", "first")+sheet("Two", "second")+"</office:spreadsheet>", "<x/>")
+	ods := open("spreadsheet", "<office:spreadsheet>"+sheet("One", "first")+sheet("Two", "second")+sheet("1", "third")+"</office:spreadsheet>", "<x/>")
 	talk := zipOf(t, "ppt/presentation.xml", `<p:presentation><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>`, "ppt/_rels/presentation.xml.rels", rels("r1", "slides/s.xml"),
 		"ppt/slides/s.xml", `<p:sld><a:p><a:r><a:rPr><a:hlinkClick r:id="r2"/></a:rPr><a:t>our site</a:t></a:r><a:r><a:t> and more</a:t></a:r></a:p></p:sld>`, "ppt/slides/_rels/s.xml.rels", rels("r2", "https://example.org/z"))
 	ole := make([]byte, 2048)
@@ -503,7 +503,7 @@ func TestDocumentParts(t *testing.T) {
 			"<office:document-styles><style:header><text:p>top</text:p></style:header></office:document-styles>"), "", "1. a\n  b\n2. c [d](https://example.org/o)\n\n## Headers and footers\n\ntop\n"},
 		{book, "", "## Sheet: One\n\n1 | 30:00 | 25.60% | 77 | TRUE\n\nLinks:\n- A1: https://example.org/y\n- B1: Two!A1\n\nComments:\n- B1 (Anna): check this\n\n## Sheet: Two\n\n1 | 0.3\n"},
 		{book, "two", "## Sheet: Two\n\n1 | 0.3\n"}, {book, " 2 ", "## Sheet: Two\n\n1 | 0.3\n"}, {book, "Three", "!no such sheet"}, {book, "3", `!"One", "Two"`},
-		{ods, "Two", "## Sheet: Two\n\n| second |\n| --- |\n"}, {ods, "None", `!"One", "Two"`},
+		{ods, "Two", "## Sheet: Two\n\n| second |\n| --- |\n"}, {ods, "1", "## Sheet: One\n\n| first |\n| --- |\n"}, {ods, "None", `!"One", "Two"`},
 		{talk, "", "## Slide 1\n\n[our site](https://example.org/z) and more\n"},
 		{ole, "", "!needs a password"}, {ole[:600], "", ""}, {zipOf(t, "mimetype", "application/vnd.oasis.opendocument.text", "encrypted-package", "x"), "", "!needs a password"},
 	} {
@@ -540,7 +540,7 @@ func TestSheetByPages(t *testing.T) {
 		return c.(*Text)
 	}
 	first := read(Options{Limit: 10})
-	if made := len(r.kept.texts[0].doc.Text()); first.TotalLines >= 0 || first.TotalLinesAtLeast <= 10 || first.NextOffset != 11 || !first.Truncated || made > len(want)/2 {
+	if made := len(r.kept.doc.Text()); first.TotalLines >= 0 || first.TotalLinesAtLeast <= 10 || first.NextOffset != 11 || !first.Truncated || made > len(want)/2 {
 		t.Errorf("ten lines: %+v, made %d of %d bytes", first, made, len(want))
 	}
 	var got strings.Builder
@@ -557,11 +557,11 @@ func TestSheetByPages(t *testing.T) {
 	if got.String() != want {
 		t.Errorf("the pages together have %d bytes, not %d", got.Len(), len(want))
 	}
-	r.kept.texts = nil
+	r.kept.doc = nil
 	if m := read(Options{Tail: true, Limit: 2}); m.TotalLines != 8002 || plainLines(m) != "7999 | 7999 | row 7999\n8000 | 8000 | row 8000\n" {
 		t.Errorf("the end: %+v", m)
 	}
-	if len(r.kept.texts) != 1 {
-		t.Errorf("%d texts are kept", len(r.kept.texts))
+	if r.kept.doc == nil || r.kept.doc.Partial {
+		t.Errorf("the whole is not kept: %+v", r.kept.doc)
 	}
 }
