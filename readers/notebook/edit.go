@@ -299,15 +299,21 @@ func (n *notebook) insert(e Edit) (*Result, error) {
 		r.CellID = n.freshID(at, e)
 	}
 	l, cell := n.layout(), n.newCell(r, e)
+	between := l.between(cellDepth)
+	if len(n.cells) > 0 { // also where a cell has a line, and its members have none
+		if gap := blankBefore(n.b, n.cells[0].from); strings.Contains(gap, "\n") {
+			between = "," + gap
+		}
+	}
 	switch {
 	case len(n.cells) == 0:
 		n.splice(n.array.from, n.array.to, l.list(cellDepth-1, "[", "]", []string{cell}))
 	case at == 0:
 		first := n.cells[0].from
-		n.splice(first, first, cell+l.between(cellDepth))
+		n.splice(first, first, cell+between)
 	default:
 		end := n.cells[at-1].to
-		n.splice(end, end, l.between(cellDepth)+cell)
+		n.splice(end, end, between+cell)
 	}
 	return r, nil
 }
