@@ -39,7 +39,7 @@ var reserved = []struct{ imports, by string }{
 	{"net/mail net/textproto", "readers/office"}, // they parse
 	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/peerbench scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
-	{"database/sql database/sql/driver", "checkpoint"},
+	{"database/sql database/sql/driver", "checkpoint readers/sqlite"},
 	{"unsafe", "grep/ignore grep/match internal/js internal/run readers readers/image"},
 	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies

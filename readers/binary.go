@@ -1,16 +1,15 @@
 package readers
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/gabriel-vasile/mimetype"
 
@@ -105,7 +104,7 @@ func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 			return nil, err
 		}
 	}
-	if err := b.describe(ctx, f); err != nil {
+	if err := b.describe(ctx, f, r.config.Deadline); err != nil {
 		return nil, err
 	}
 	if b.Sum == "" && f.ended {
@@ -162,13 +161,12 @@ func mediaType(head []byte) string {
 }
 
 const (
-	listed       = 100     // entries named by default
-	tarEntries   = 10_000  // headers walked, or more to get to those asked for
-	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
+	listed     = 100    // entries named by default
+	tarEntries = 10_000 // headers walked, or more to get to those asked for
 )
 
-// describe lists the entries of an archive, and the schema of a database. Every other file has its media type only.
-func (b *Binary) describe(ctx context.Context, f *file) error {
+// describe lists the entries of an archive, and the schema of a database, for which it takes until the deadline. Every other file has its media type only.
+func (b *Binary) describe(ctx context.Context, f *file, deadline time.Duration) error {
 	switch {
 	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
 		var log io.Reader
@@ -181,7 +179,9 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 				log = contextReader{ctx, wal}
 			}
 		}
-		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, log, b.entry)
+		inTime, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		b.Summary, b.EntriesCut = sqlite.Describe(inTime, f.R, b.Bytes, log, b.entry)
 		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PAR1")):
 		if b.MediaType = "application/vnd.apache.parquet"; f.Size >= 0 {
@@ -192,89 +192,31 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 			b.listedAll()
 		}
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
-		b.describeZip(f)
+		z, err := openZip(f)
+		if err != nil {
+			b.Summary = "zip archive; " + err.Error()
+			break
+		}
+		if err := b.describeArchive(ctx, "zip archive", math.MaxInt, func(use func(entry) error) error { return walkZip(z, use) }); err != nil {
+			return err
+		}
+		b.Summary += " unpacked"
+	case b.MediaType == "image/x-icon" && len(f.head) > 6:
+		b.describeIcon(f.head)
 	case isTar(f.head):
 		return b.describeTar(ctx, f.section(), "tar archive")
 	}
 	return ctx.Err()
 }
 
-// openZip opens a zip whose central directory is of bearable size.
-func openZip(f *file) (*zip.Reader, error) {
-	size := f.section().Size()
-	if f.Size < 0 {
-		return nil, &Damaged{What: "zip archive", Why: "its size is not known"}
-	}
-	tail := make([]byte, min(size, 66<<10))
-	n, err := readAt(f.R, tail, size-int64(len(tail)))
-	if err != nil {
-		return nil, err
-	}
-	tail = tail[:n]
-	if i := bytes.LastIndex(tail, []byte("PK\x05\x06")); i >= 0 && i+22 <= len(tail) {
-		if n := int64(binary.LittleEndian.Uint32(tail[i+12:])); n != 0xffffffff && n > zipDirectory {
-			return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
-		}
-		if j := bytes.LastIndex(tail[:i], []byte("PK\x06\x06")); j >= 0 && j+56 <= len(tail) {
-			if n := int64(binary.LittleEndian.Uint64(tail[j+40:])); n < 0 || n > zipDirectory {
-				return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
-			}
-		}
-	}
-	z, err := zip.NewReader(f.R, size)
-	if err != nil && z == nil {
-		return nil, &Damaged{What: "zip archive", Why: err.Error()}
-	}
-	return z, nil
-}
-
-func (b *Binary) describeZip(f *file) {
-	z, err := openZip(f)
-	if err != nil {
-		b.Summary = "zip archive; " + err.Error()
-		return
-	}
-	var total uint64
-	for _, e := range z.File {
-		total += e.UncompressedSize64
-		b.entry(func() string { return unreadable.Entry(e.Name, int64(min(e.UncompressedSize64, 1<<62))) })
-	}
-	b.listedAll()
-	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", unreadable.Plural(len(z.File), "entry"), unreadable.Bytes(int64(min(total, 1<<62))))
-}
-
-// describeTar lists headers; the bodies are skipped without being kept.
-func (b *Binary) describeTar(ctx context.Context, r io.Reader, what string) error {
-	t := tar.NewReader(contextReader{ctx, r})
-	var total int64
-	most := b.entries.reach()
-	for b.Entries < most {
-		h, err := t.Next()
-		if err != nil {
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return ctx.Err()
-			}
-			b.EntriesCut = b.EntriesCut || err != io.EOF
-			break
-		}
-		total += h.Size
+// describeIcon lists the sizes of the pictures in an icon.
+func (b *Binary) describeIcon(head []byte) {
+	for n := 0; n < int(binary.LittleEndian.Uint16(head[4:])) && 22+16*n <= len(head); n++ {
+		e := head[6+16*n:]
+		side := func(c byte) int { return int(c-1) + 1 } // 0 is 256
 		b.entry(func() string {
-			name := h.Name
-			if h.Linkname != "" {
-				name += " -> " + h.Linkname
-			}
-			return unreadable.Entry(name, h.Size)
+			return fmt.Sprintf("%d × %d pixels (%s)", side(e[0]), side(e[1]), unreadable.Bytes(int64(binary.LittleEndian.Uint32(e[8:]))))
 		})
 	}
 	b.listedAll()
-	more := ""
-	if b.Entries == most {
-		more = " or more"
-	}
-	entries := "entries"
-	if b.Entries == 1 {
-		entries = "entry"
-	}
-	b.Summary = fmt.Sprintf("%s, %s%s %s, %s", what, unreadable.Number(int64(b.Entries)), more, entries, unreadable.Bytes(total))
-	return nil
 }

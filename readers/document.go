@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"moltisfs/internal/text"
 	"moltisfs/readers/office"
@@ -85,53 +83,29 @@ func enough(o *Options) func([]byte) bool {
 	}
 }
 
-// keptBytes is how much text of documents is kept, and keptFor for how long, for the calls that read on.
-const (
-	keptBytes = 64 << 20
-	keptFor   = 2 * time.Minute
-)
-
-// kept holds the text of documents that were read last, as far as it was made, by the hash of the file and the part of it that was asked for.
+// kept is the document that was read last, as far as its text was made, for the calls that read on: under the hash of the file and the part that was asked for.
 type kept struct {
-	mu    sync.Mutex
-	texts []keptText // the newest last
-}
-
-type keptText struct {
+	mu  sync.Mutex
 	key string
 	doc *office.Document
 }
 
+// get is the document kept under that key; nil where it is another.
 func (k *kept) get(key string) *office.Document {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, t := range k.texts {
-		if t.key == key {
-			return t.doc
-		}
+	if key != k.key {
+		return nil
 	}
-	return nil
+	return k.doc
 }
 
-// put keeps the text of d, which nobody changes any more, in place of the one under that key and of the oldest.
+// put keeps d, which nobody changes any more, in place of the one before.
 func (k *kept) put(key string, d *office.Document) {
 	d.Done()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.texts = slices.DeleteFunc(k.texts, func(t keptText) bool { return t.key == key })
-	k.texts = append(k.texts, keptText{key, d})
-	size := 0
-	for i := len(k.texts) - 1; i >= 0; i-- {
-		if size += cap(k.texts[i].doc.Text()); size > keptBytes {
-			k.texts = slices.Delete(k.texts, 0, i+1)
-			break
-		}
-	}
-	time.AfterFunc(keptFor, func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.texts = slices.DeleteFunc(k.texts, func(t keptText) bool { return t.doc == d })
-	})
+	k.key, k.doc = key, d
 }
 
 // documentText is the window that o asks for of the text collected in d, from a file of size bytes.

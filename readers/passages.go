@@ -1,7 +1,6 @@
 package readers
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
 	"context"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -21,7 +19,7 @@ type Passages struct {
 	Text   []byte
 	Places []Place // where the parts of Text stand, in order: all of it; none where there is no text
 	Cut    bool    // there is more than Text has
-	Late   bool    // there may be more another time: the time was over
+	Late   bool    // the time was over, so there may be more another time
 }
 
 // Place is the place of a part of a text, which is whole lines. Options with its Pages and Offset show it.
@@ -152,6 +150,12 @@ func (p *Passages) add(ctx context.Context, r *Readers, s Source, member string)
 	if err != nil {
 		return err
 	}
+	p.take(c, member)
+	return ctx.Err()
+}
+
+// take appends the text of c, which Read gave of a document, or of the file member of an archive.
+func (p *Passages) take(c Content, member string) {
 	at := Place{Name: member, Pages: member, Member: member != ""}
 	named := func(what string, n int) string {
 		return strings.TrimPrefix(fmt.Sprintf("%s, %s %d", member, what, n), ", ")
@@ -188,7 +192,7 @@ func (p *Passages) add(ctx context.Context, r *Readers, s Source, member string)
 			}
 		}
 		p.Cut = p.Cut || c.Truncated
-		p.Late = p.Late || c.Truncated
+		p.Late = p.Late || c.late
 	case *Binary:
 		for i, entry := range c.Listing {
 			if member != "" {
@@ -200,7 +204,6 @@ func (p *Passages) add(ctx context.Context, r *Readers, s Source, member string)
 		}
 		p.Cut = p.Cut || c.EntriesCut
 	}
-	return ctx.Err()
 }
 
 // put appends a text, which stands at one place.
@@ -213,149 +216,4 @@ func (p *Passages) put(at Place, text string) {
 	}
 	at.Bytes = len(text)
 	p.Places, p.Text = append(p.Places, at), append(p.Text, text...)
-}
-
-// member is a file in an archive. Its name is clean: relative, without "..", and of characters that show.
-type member struct {
-	name    string
-	content io.Reader
-}
-
-// members calls use for the files of the archive f, in their order, and says whether f is one: a zip or a tar, compressed or not, that is no document.
-// An error of use ends it.
-func (r *Readers) members(ctx context.Context, f *file, use func(member) error) (is bool, err error) {
-	named := func(name string, content io.Reader) error {
-		clean := path.Clean("/" + name)[1:]
-		if clean == "" || len(clean) > 1000 || !utf8.ValidString(clean) || strings.ContainsFunc(clean, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return nil
-		}
-		return use(member{clean, content})
-	}
-	o := &Options{}
-	switch {
-	case knowsZip(f, o):
-		z, err := openZip(f)
-		if err != nil || office.Open(ctx, z) != nil {
-			return false, nil // whose reader says what is wrong with it
-		}
-		for i, e := range z.File {
-			if i == tarEntries {
-				return true, &Limit{What: "archive", Resource: "entries", Max: tarEntries}
-			}
-			if err := ctx.Err(); err != nil {
-				return true, err
-			}
-			if !e.Mode().IsRegular() {
-				continue
-			}
-			content, err := e.Open()
-			if err != nil {
-				content = io.NopCloser(failing{err})
-			}
-			if e.Flags&1 != 0 {
-				content = io.NopCloser(failing{&Encrypted{What: "file in the archive"}})
-			}
-			err = named(e.Name, content)
-			content.Close() //nolint:errcheck // nothing was written through it
-			if err != nil {
-				return true, err
-			}
-		}
-		return true, nil
-	case knowsCompressed(f, o):
-		free, err := r.reserve(ctx, "file", unpackMemory)
-		if err != nil {
-			return false, err
-		}
-		defer free()
-		ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
-		defer cancel()
-		u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedList}
-		if u.out, err = packingOf(f.head).open(u.in); err != nil {
-			return false, nil
-		}
-		if c, ok := u.out.(io.Closer); ok {
-			defer c.Close()
-		}
-		b := bufio.NewReaderSize(u, 4096)
-		if head, _ := b.Peek(512); !isTar(head) {
-			return false, nil
-		}
-		return true, tarMembers(ctx, b, named)
-	case isTar(f.head):
-		return true, tarMembers(ctx, contextReader{ctx, f.section()}, named)
-	}
-	return false, nil
-}
-
-func tarMembers(ctx context.Context, r io.Reader, use func(string, io.Reader) error) error {
-	t := tar.NewReader(r)
-	for range tarEntries {
-		h, err := t.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return damagedOr(ctx, "tar archive", err)
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		if err := use(h.Name, t); err != nil {
-			return err
-		}
-	}
-	return &Limit{What: "archive", Resource: "entries", Max: tarEntries}
-}
-
-func isTar(head []byte) bool { return len(head) >= 263 && string(head[257:262]) == "ustar" }
-
-// failing gives an error in place of content.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// errFound ends the way through an archive.
-var errFound = errors.New("it is found")
-
-// readMember reads the file of the archive f that o.Pages names. is says that f is an archive.
-func (r *Readers) readMember(ctx context.Context, f *file, o *Options) (c Content, is bool, err error) {
-	name := path.Clean("/" + o.Pages)[1:]
-	var content []byte
-	is, err = r.members(ctx, f, func(m member) error {
-		if m.name != name {
-			return nil
-		}
-		content, err = io.ReadAll(io.LimitReader(m.content, memoryLimit+1))
-		switch {
-		case err != nil:
-			return damagedOr(ctx, "file in the archive", err)
-		case len(content) > memoryLimit:
-			return &Limit{What: "file in the archive", Resource: "bytes", Max: memoryLimit}
-		}
-		return errFound
-	})
-	if is && f.Denied != nil { // the same whether or not it is there
-		if no := f.Denied(name); no != nil {
-			return nil, true, no
-		}
-	}
-	switch {
-	case !is:
-		return nil, false, err
-	case err == nil:
-		return nil, true, &BadRequest{Field: "pages", Why: fmt.Sprintf("there is no file %.200q in the archive", o.Pages), Do: "Leave pages out for the names of its files."}
-	case err != errFound:
-		return nil, true, err
-	}
-	inner := *o
-	inner.Pages = ""
-	c, err = r.Read(ctx, Source{R: bytes.NewReader(content), Size: int64(len(content)), Name: name}, inner)
-	if err != nil {
-		return nil, true, err
-	}
-	*c.record() = ReadRecord{Unit: "member " + c.record().Unit, Total: -1, Lossy: true}
-	note := c.noted()
-	*note = strings.TrimSpace(fmt.Sprintf("This is %s of the archive. %s", name, *note))
-	return c, true, nil
 }

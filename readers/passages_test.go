@@ -218,3 +218,13 @@ func BenchmarkIsDocument(b *testing.B) {
 		})
 	}
 }
+
+// TestLatePassages: a PDF that was cut by its size is cut the next time too, so only the time makes a text late.
+func TestLatePassages(t *testing.T) {
+	for late, c := range map[bool]*PDF{false: {Truncated: true}, true: {Truncated: true, late: true}} {
+		p := &Passages{}
+		if p.take(c, ""); !p.Cut || p.Late != late {
+			t.Errorf("%+v of late %v", p, late)
+		}
+	}
+}

@@ -46,6 +46,7 @@ type PDF struct {
 	Note             string      `json:"note,omitempty"`
 
 	read []pdf.Page
+	late bool // the time was over
 }
 
 // PageImage is one page as it looks: Page, Width, Height, Format, MediaType, and the image itself
@@ -119,7 +120,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err != nil {
 		return nil, err
 	}
-	p := &PDF{Pages: pages.Total, read: pages.Pages}
+	p := &PDF{Pages: pages.Total, read: pages.Pages, late: pages.Late}
 	p.fill(pages, o)
 	if f.Size <= memoryLimit {
 		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {

@@ -97,7 +97,7 @@ type Options struct {
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number; of an archive the name of a file in it; of a large image the number of a part
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a spreadsheet the name of a sheet, or its number, the first that is meant by either; of an archive the name of a file in it; of a large image the number of a part
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit

@@ -91,20 +91,23 @@ func checkSpans(t testing.TB, before, after []byte, spans []Span) {
 	}
 }
 
-// TestGuessedChineseStaysGBK: a file that names no charset, and has no character of four bytes, gets none. One that has some takes all.
-func TestGuessedChineseStaysGBK(t *testing.T) {
+// TestGuessed: by a guess a character is written only where every charset about as likely has it in the same bytes. So a Chinese file gets none of
+// four bytes, and a German one no "ñ", which may be an "ń".
+func TestGuessed(t *testing.T) {
 	text := strings.Repeat("我能吞下玻璃而不伤身体。价格 “引号”\n", 5)
 	var bad *UnencodableError
-	if r, err := Apply(encodeText(t, "gbk", text+"end\n", false), []Edit{{Old: "end", New: "🙂"}}, Options{}); !errors.As(err, &bad) || bad.Encoding != "gbk" || !bad.Guessed {
+	if r, err := Apply(encodeText(t, "gbk", text+"end\n", false), []Edit{{Old: "end", New: "🙂"}}, Options{}); !errors.As(err, &bad) || bad.Rival != "gbk" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	text += "𠮷\n"
-	r, err := Apply(encodeText(t, "gb18030", text+"end\n", false), []Edit{{Old: "end", New: "🙂"}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := encodeText(t, "gb18030", text+"🙂\n", false); r.Encoding != "gb18030" || !bytes.Equal(r.Content, want) {
-		t.Errorf("%s: %q, want %q", r.Encoding, r.Content, want)
+	german := encodeText(t, "windows-1252", "Die Größe für Öl und Äpfel, schöne Übung\nend\n", false)
+	for new, written := range map[string]bool{"Ö, ä": true, "ñ": false, "è": false} {
+		r, err := Apply(german, []Edit{{Old: "end", New: new}}, Options{})
+		if written != (err == nil) || err != nil && (!errors.As(err, &bad) || bad.Rival == "") {
+			t.Errorf("%s: %+v, %v", new, r, err)
+		}
+		if r, err := Apply(german, []Edit{{Old: "end", New: new}}, Options{Encoding: "windows-1252"}); err != nil {
+			t.Errorf("%s, named: %+v, %v", new, r, err)
+		}
 	}
 }
 

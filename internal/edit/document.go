@@ -19,8 +19,8 @@ type document struct {
 	text []byte
 	more int // edits still to come
 
-	guessed bool           // the charset rests on statistics
-	rival   *text.Encoding // the charset that the file may be in as well, or is; nil for none
+	guessed bool             // the charset rests on statistics
+	near    []*text.Encoding // the charsets that the file may be in as well, or is
 
 	raw   []byte // the file with its mark, mapped charsets only
 	marks []text.Place
@@ -53,10 +53,8 @@ func open(content []byte, encoding string) (*document, error) {
 	}
 	d := &document{enc: enc, bom: content[:bom:bom], text: content[bom:], guessed: is.Guessed}
 	if enc.Mapped() {
-		if is.Close {
-			d.rival = is.Next
-		} else if enc.Unit == 1 && text.SurelyUTF8(content) {
-			d.rival = text.UTF8
+		if d.near = is.Near; enc.Unit == 1 && text.SurelyUTF8(content) {
+			d.near = []*text.Encoding{text.UTF8}
 		}
 		d.load(content)
 	}
@@ -77,23 +75,25 @@ func (d *document) refuted() bool {
 	return d.guessed && d.enc.Mapped() && bytes.Contains(d.text, []byte(text.Opaque))
 }
 
-// encode writes new text in the charset. Where that is refuted, it writes only ASCII, and where there is a rival only characters that are the
-// same bytes in both: the others would be other characters if the file is in another charset. bad is as Encoding.Encode has it.
+// encode writes new text in the charset. Where that is refuted, it writes only ASCII, else only characters that are the same bytes in every charset
+// near: the others would be other characters if the file is in one of those. bad is as Encoding.Encode has it.
 func (d *document) encode(s string) (raw []byte, bad int) {
-	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf && (d.refuted() || d.differs(r)) }); at >= 0 {
+	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf && (d.refuted() || d.rival(r) != nil) }); at >= 0 {
 		return nil, at
 	}
 	return d.enc.Encode(s)
 }
 
-// differs says that the rival has r in other bytes, or not at all, and the charset has it.
-func (d *document) differs(r rune) bool {
-	if d.rival == nil {
-		return false
-	}
+// rival is a charset near that has r in other bytes, or not at all; nil where there is none, or the charset lacks r too. For example a German text in
+// windows-1252 may be in windows-1250 as well: both have "Ä" as C4, but F1 is "ñ" in the one and "ń" in the other.
+func (d *document) rival(r rune) *text.Encoding {
 	ours, bad := d.enc.Encode(string(r))
-	theirs, _ := d.rival.Encode(string(r))
-	return bad < 0 && !bytes.Equal(ours, theirs)
+	for _, e := range d.near {
+		if theirs, _ := e.Encode(string(r)); bad < 0 && !bytes.Equal(ours, theirs) {
+			return e
+		}
+	}
+	return nil
 }
 
 // bytes gives the file.
@@ -209,22 +209,7 @@ func encodingOf(asked string, content []byte) (is text.Detected, bom int) {
 		}
 		is.Encoding = text.UTF8
 	}
-	if is.Guessed && is.Name == "gb18030" && !fourBytes(content) {
-		is.Encoding = text.Lookup("gbk") // a reader of GBK stops at a character of four bytes
-	}
 	return is, bom
-}
-
-// fourBytes says that a text in GB 18030 has a character of four bytes.
-func fourBytes(raw []byte) bool {
-	for i := 0; i+1 < len(raw); i++ {
-		if raw[i] > 0x80 {
-			if i++; '0' <= raw[i] && raw[i] <= '9' {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the
@@ -350,8 +335,8 @@ func (d *document) unencodable(index int, sent, with string, bad int) error {
 	head := lf(sent[:at])
 	last := head[strings.LastIndexByte(head, '\n')+1:]
 	rival := ""
-	if !d.refuted() && d.differs(r) {
-		rival = d.rival.Name
+	if other := d.rival(r); other != nil && !d.refuted() {
+		rival = other.Name
 	}
 	return &UnencodableError{Index: index, Char: r, Rival: rival, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
 		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}

@@ -32,9 +32,9 @@ func ByMark(b []byte) *Encoding {
 // Detected is the encoding of a text, and how sure that is.
 type Detected struct {
 	*Encoding
-	Guessed bool      // by statistics
-	Next    *Encoding // the likeliest that reads the text otherwise; nil where none does
-	Close   bool      // Next is hardly less likely
+	Guessed bool        // by statistics
+	Near    []*Encoding // those that are about as likely, whether or not they read the text otherwise
+	Next    *Encoding   // the likeliest that reads the text otherwise; nil where none does
 }
 
 // Detect finds the encoding of the text b by its mark, by what it declares, or by its bytes. Valid UTF-8 wins over a
@@ -128,7 +128,7 @@ func Of(asked string, b []byte) (d Detected, mark int) {
 		d = Detect(b)
 	} else if was, guess := strings.CutSuffix(asked, GuessMark); guess {
 		if d = Detect(b); d.Guessed && d.Encoding != Lookup(was) && Lookup(was) != nil {
-			d = Detected{Lookup(was), true, d.Encoding, true}
+			d = Detected{Lookup(was), true, append(d.Near, d.Encoding), d.Encoding}
 		}
 	} else if d.Encoding = Lookup(asked); AnyOrder(asked) {
 		if marked := ByMark(b); marked != nil && marked.Unit == d.Unit {

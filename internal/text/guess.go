@@ -70,12 +70,20 @@ func Guess(content []byte) Detected {
 		return 1
 	})
 	if len(all) == 0 { // nothing convinces
-		return Detected{Encoding: Lookup("windows-1252"), Guessed: true, Close: true}
+		return Detected{Encoding: Lookup("windows-1252"), Guessed: true, Near: []*Encoding{UTF8}}
 	}
 	d := Detected{Encoding: all[0].Encoding, Guessed: true}
 	for _, other := range all[1:] {
+		if all[0].score-other.score < nearBy {
+			d.Near = append(d.Near, other.Encoding)
+		}
+	}
+	if d.Name == "gb18030" { // a reader of GBK stops at a character of four bytes
+		d.Near = append(d.Near, Lookup("gbk"))
+	}
+	for _, other := range all[1:] {
 		if other.text != all[0].text {
-			d.Next, d.Close = other.Encoding, all[0].score-other.score < closeBy
+			d.Next = other.Encoding
 			break
 		}
 	}
@@ -84,7 +92,7 @@ func Guess(content []byte) Detected {
 
 const (
 	guessBytes = 1 << 10 // of the sample are read in every encoding
-	closeBy    = 4.0     // nats: so near is the second likeliest that it may be the one
+	nearBy     = 12.0    // nats: an encoding that is less likely by more is not near
 )
 
 // strangeLines collects the lines with bytes above ASCII, wherever they are, up to most bytes. A line begins shortly before the first such byte.

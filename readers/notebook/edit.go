@@ -63,7 +63,8 @@ func (e *NoCellError) Error() string {
 }
 
 // Apply changes one cell. All bytes outside of the changed values stay as they are: order of keys, indentation, escapes, line
-// ends, the end of the file. A new cell is written as its neighbours are. Replacing a code cell's source removes its outputs and
+// ends, the end of the file. New values are laid out as the notebook is around its
+// cells. Replacing a code cell's source removes its outputs and
 // its execution count, which no longer belong to it. The id of a new cell is derived from the notebook and the source, so that
 // the same call on the same bytes gives the same bytes.
 func Apply(content []byte, e Edit) (*Result, error) {
@@ -297,17 +298,22 @@ func (n *notebook) insert(e Edit) (*Result, error) {
 	if n.ids {
 		r.CellID = n.freshID(at, e)
 	}
-	s := n.styleFor(e.CellType)
-	cell := n.newCell(s, r, e)
+	l, cell := n.layout(), n.newCell(r, e)
+	between := l.between(cellDepth)
+	if len(n.cells) > 0 { // also where a cell has a line, and its members have none
+		if gap := blankBefore(n.b, n.cells[0].from); strings.Contains(gap, "\n") {
+			between = "," + gap
+		}
+	}
 	switch {
 	case len(n.cells) == 0:
-		n.splice(n.array.from, n.array.to, "["+s.cellGap+cell+s.arrayEnd+"]")
+		n.splice(n.array.from, n.array.to, l.list(cellDepth-1, "[", "]", []string{cell}))
 	case at == 0:
 		first := n.cells[0].from
-		n.splice(first, first, cell+","+s.between)
+		n.splice(first, first, cell+between)
 	default:
 		end := n.cells[at-1].to
-		n.splice(end, end, ","+s.between+cell)
+		n.splice(end, end, between+cell)
 	}
 	return r, nil
 }

@@ -8,187 +8,81 @@ import (
 	"strings"
 )
 
-// cellStyle is how a notebook's author, or the program that saved it, lays out a cell. A gap is the white space before a thing; where
-// it holds a newline, the thing has a line of its own.
-type cellStyle struct {
-	cellGap   string // before the first cell
-	between   string // between a comma and the next cell
-	arrayEnd  string // before the end of the list of cells
-	memberGap string // before a member
-	comma     string // between a comma and the next member, or the next line of source
-	colon     string // from a key to its value
-	cellEnd   string
-	unit      string // of indentation
-	list      bool   // sources are lists of lines
-	order     []string
+// layout is how a notebook is laid out: with a line for each member and element, deeper by a unit in each object and list, or all on one line.
+type layout struct {
+	newline, unit string // empty where all is on one line
+	comma, colon  string // behind the sign
 }
 
-// usual is the order in which nbformat itself writes the keys of a cell.
-var usual = []string{"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
-
-// styleFor looks at the first cell of the kind, else at the first cell, else at the notebook around them.
-func (n *notebook) styleFor(kind string) cellStyle {
-	model := -1
-	for i, c := range n.cells {
-		if len(c.members) > 1 && (c.kind == kind || model < 0) {
-			if model = i; c.kind == kind {
-				break
-			}
+// layout is that of the notebook around its cells: the key "cells" stands one unit deep on a line of its own.
+func (n *notebook) layout() layout {
+	if at := strings.LastIndexByte(n.keyGap, '\n'); at >= 0 {
+		l := layout{newline: "\n", unit: n.keyGap[at+1:], colon: ": "}
+		if strings.HasSuffix(n.keyGap[:at], "\r") {
+			l.newline = "\r\n"
 		}
+		return l
 	}
-	s := cellStyle{colon: ": ", comma: " ", list: true, order: usual}
-	if model < 0 {
-		return n.bareStyle(s)
+	if colon := bytes.IndexByte(n.b, ':'); n.b[colon+1] == ' ' {
+		return layout{comma: " ", colon: ": "}
 	}
-	c := n.cells[model]
-	s.readMembers(n.b, c)
-	if c.kind == kind {
-		s.order = nil
-		for _, m := range c.members {
-			s.order = append(s.order, m.key)
-		}
-	}
-	s.cellGap = blankBefore(n.b, n.cells[0].from)
-	s.between = s.cellGap
-	switch {
-	case len(n.cells) > 1:
-		s.between = blankBefore(n.b, n.cells[1].from)
-	case !strings.Contains(s.cellGap, "\n"):
-		s.between = s.comma
-	}
-	if m := n.member(model, "source"); m != nil {
-		s.list = n.b[m.value.from] == '['
-	}
-	return s
+	return layout{colon: ":"}
 }
 
-// readMembers takes the layout inside a cell with two members or more.
-func (s *cellStyle) readMembers(b []byte, c cellPlace) {
-	s.memberGap, s.cellEnd = blankBefore(b, c.members[0].from), blankBefore(b, c.to-1)
-	s.comma = blankBefore(b, c.members[1].from)
-	m := c.members[0]
-	s.colon = string(b[m.keyEnd:m.value.from])
-	s.unit = strings.TrimPrefix(s.memberGap, s.cellEnd)
-	if strings.Contains(s.unit, "\n") {
-		s.unit = " "
+// line begins a line that is so many units deep.
+func (l layout) line(depth int) string {
+	if l.newline == "" {
+		return ""
 	}
+	return l.newline + strings.Repeat(l.unit, depth)
 }
 
-// bareStyle is for a notebook without cells: the gap before the key "cells" is one unit.
-func (n *notebook) bareStyle(s cellStyle) cellStyle {
-	i := strings.LastIndexByte(n.keyGap, '\n')
-	if i < 0 {
-		if colon := bytes.IndexByte(n.b, ':'); colon >= 0 && n.b[colon+1] != ' ' {
-			s.colon, s.comma = ":", ""
-		}
-		s.between = s.comma
-		return s
+// between is what separates two things that are so many units deep.
+func (l layout) between(depth int) string { return "," + l.comma + l.line(depth) }
+
+// list is an object or a list, which is so many units deep itself.
+func (l layout) list(depth int, open, end string, items []string) string {
+	if len(items) == 0 {
+		return open + end
 	}
-	s.unit = n.keyGap[i+1:]
-	s.arrayEnd = n.keyGap
-	s.cellGap = n.keyGap + s.unit
-	s.between, s.cellEnd = s.cellGap, s.cellGap
-	s.memberGap = s.cellGap + s.unit
-	s.comma = s.memberGap
-	return s
+	return open + l.line(depth+1) + strings.Join(items, l.between(depth+1)) + l.line(depth) + end
 }
 
-func (n *notebook) newCell(s cellStyle, r *Result, e Edit) string {
-	ascii := n.ascii()
-	values := map[string]string{"cell_type": quoteJSON(e.CellType, ascii), "metadata": "{}"}
-	if n.ids {
-		values["id"] = quoteJSON(r.CellID, ascii)
-	}
+// How many units deep a cell and its members are.
+const cellDepth, memberDepth = 2, 3
+
+// newCell has its members in the order in which nbformat itself writes them.
+func (n *notebook) newCell(r *Result, e Edit) string {
+	l := n.layout()
+	var members []string
+	add := func(key, value string) { members = append(members, quoteJSON(key, false)+l.colon+value) }
+	add("cell_type", quoteJSON(e.CellType, n.ascii()))
 	if e.CellType == "code" {
-		values["execution_count"], values["outputs"] = "null", "[]"
+		add("execution_count", "null")
 	}
-	if s.list {
-		values["source"] = s.listGaps().sourceList(splitSource(e.Source), ascii, nil)
-	} else {
-		values["source"] = quoteJSON(e.Source, ascii)
+	if n.ids {
+		add("id", quoteJSON(r.CellID, n.ascii()))
 	}
-	var keys []string
-	for _, k := range append(slices.Clone(s.order), usual...) {
-		if _, wanted := values[k]; wanted && !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
+	add("metadata", "{}")
+	if e.CellType == "code" {
+		add("outputs", "[]")
 	}
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, k := range keys {
-		gap := s.memberGap
-		if i > 0 {
-			b.WriteByte(',')
-			gap = s.comma
-		}
-		b.WriteString(gap + quoteJSON(k, ascii) + s.colon + values[k])
-	}
-	return b.String() + s.cellEnd + "}"
+	add("source", n.sourceValue(0, e.Source))
+	return l.list(cellDepth, "{", "}", members)
 }
 
-// listGaps is how a list of source lines is laid out.
-type listGaps struct{ first, between, end string }
-
-// listGaps follows from the members: on lines of their own when the members are.
-func (s *cellStyle) listGaps() listGaps {
-	if !strings.Contains(s.memberGap, "\n") {
-		return listGaps{between: s.comma}
-	}
-	gap := s.memberGap + s.unit
-	return listGaps{gap, gap, s.memberGap}
-}
-
-// sourceList writes a list of source lines. known gives the bytes of lines that were there before, which stay as they were.
-func (g listGaps) sourceList(src []string, ascii bool, known map[string]string) string {
-	if len(src) == 0 {
-		return "[]"
-	}
-	var b strings.Builder
-	b.WriteString("[" + g.first)
-	for i, l := range src {
-		if i > 0 {
-			b.WriteString("," + g.between)
-		}
-		if raw, ok := known[l]; ok {
-			b.WriteString(raw)
-		} else {
-			b.WriteString(quoteJSON(l, ascii))
-		}
-	}
-	return b.String() + g.end + "]"
-}
-
-// sourceValue is a cell's new source in the form of its old one.
+// sourceValue is a source in the form of that of cell i, where there is one: a list of lines, or a text.
 func (n *notebook) sourceValue(i int, src string) string {
-	m := n.member(i, "source")
-	if m != nil && n.b[m.value.from] == '"' {
-		return quoteJSON(src, n.ascii())
-	}
-	s := cellStyle{comma: " "}
-	if c := n.cells[i]; len(c.members) > 1 {
-		s.readMembers(n.b, c)
-	}
-	gaps := s.listGaps()
-	known := map[string]string{}
-	if m != nil {
-		old := jsonArray(n.b, m.value.from)
-		for j, l := range old {
-			raw := n.b[l.from:l.to]
-			if text, err := jsonString(raw); err == nil {
-				known[text] = string(raw)
-			}
-			switch gap := blankBefore(n.b, l.from); j {
-			case 0:
-				gaps.first, gaps.end = gap, blankBefore(n.b, m.value.to-1)
-				if strings.Contains(gap, "\n") {
-					gaps.between = gap
-				}
-			case 1:
-				gaps.between = gap
-			}
+	if i < len(n.cells) {
+		if m := n.member(i, "source"); m != nil && n.b[m.value.from] == '"' {
+			return quoteJSON(src, n.ascii())
 		}
 	}
-	return gaps.sourceList(splitSource(src), n.ascii(), known)
+	lines, ascii := splitSource(src), n.ascii()
+	for i := range lines {
+		lines[i] = quoteJSON(lines[i], ascii)
+	}
+	return n.layout().list(memberDepth, "[", "]", lines)
 }
 
 // source is a cell's text.
@@ -222,24 +116,19 @@ func (n *notebook) set(i int, key, value string) error {
 	if m := n.member(i, key); m != nil {
 		return n.change(i, m.value.from, m.value.to, value)
 	}
-	c := n.cells[i]
-	s := cellStyle{colon: ": ", comma: " "}
-	switch len(c.members) {
-	case 0:
-		return n.change(i, c.from+1, c.from+1, quoteJSON(key, n.ascii())+": "+value)
-	case 1:
-	default:
-		s.readMembers(n.b, c)
+	l, c := n.layout(), n.cells[i]
+	text := quoteJSON(key, n.ascii()) + l.colon + value
+	if len(c.members) == 0 {
+		return n.change(i, c.from, c.to, l.list(cellDepth, "{", "}", []string{text}))
 	}
-	text := quoteJSON(key, n.ascii()) + s.colon + value
 	sorted := slices.IsSortedFunc(c.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
 	for _, m := range c.members {
 		if sorted && m.key > key {
-			return n.change(i, m.from, m.from, text+","+s.comma)
+			return n.change(i, m.from, m.from, text+l.between(memberDepth))
 		}
 	}
 	last := c.members[len(c.members)-1].value.to
-	return n.change(i, last, last, ","+s.comma+text)
+	return n.change(i, last, last, l.between(memberDepth)+text)
 }
 
 // remove takes a member out of a cell, with its comma.

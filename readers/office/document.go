@@ -35,7 +35,7 @@ type Document struct {
 	// Enough, where there is one, is asked now and then whether the text so far will do. Where it does, Write ends, and Partial is set.
 	Enough  func(text []byte) bool
 	Partial bool
-	Sheet   string   // of a spreadsheet only this one is written, by name or number
+	Sheet   string   // of a spreadsheet only this one is written: the first that has the name, or the number
 	Sheets  []string // names of a spreadsheet's sheets
 	// Pictures counts the archive's parts that are images.
 	Pictures int
@@ -147,7 +147,7 @@ func (d *Document) wants(name string) bool {
 	if len(d.Sheets) < maxEntries {
 		d.Sheets = append(d.Sheets, name)
 	}
-	is := d.Sheet == "" || strings.EqualFold(d.Sheet, name) || d.Sheet == strconv.Itoa(len(d.Sheets))
+	is := d.Sheet == "" || !d.found && (strings.EqualFold(d.Sheet, name) || d.Sheet == strconv.Itoa(len(d.Sheets)))
 	d.found = d.found || is
 	return is
 }

@@ -1,21 +1,23 @@
-// Package parquet tells what is in a Parquet file, from its footer: how many rows it has, and its columns with their types and the range of their values. It
-// unpacks nothing. See parquet.apache.org.
+// Package parquet tells what is in a Parquet file, from its footer: how many rows it has, and its columns with their types. It unpacks nothing. See
+// parquet.apache.org.
 package parquet
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
-	"time"
-	"unicode"
+	"slices"
 
 	"moltisfs/readers/unreadable"
 )
 
-const footerBytes = 4 << 20
+const (
+	footerBytes = 4 << 20
+	maxDepth    = 12
+)
 
 // Describe reads a file of size bytes. It calls row for each column.
 func Describe(r io.ReaderAt, size int64, row func(func() string)) (summary string, err error) {
@@ -40,157 +42,61 @@ func Describe(r io.ReaderAt, size int64, row func(func() string)) (summary strin
 	if by := meta.text(6); by != "" {
 		summary += ", written by " + unreadable.Clip(unreadable.Graphic(by), 60)
 	}
-	column := 0
-	for _, v := range meta.list(2) {
+	var open []group // around the column that is read
+	for i, v := range meta.list(2) {
 		e, _ := v.(record)
-		if e.int(5) > 0 {
-			continue // a group of columns, which is in their names
+		n := len(open)
+		if n > maxDepth {
+			return summary, errors.New("its columns nest too deep")
 		}
-		row(func() string { return describe(e, groups, column) })
-		column++
+		if children := e.int(5); children > 0 {
+			if i > 0 { // the first is the whole row
+				open = append(open, group{e.text(4), children})
+			}
+			continue
+		}
+		row(func() string { return describe(e, open) })
+		for ; n > 0; n-- {
+			if open[n-1].left--; open[n-1].left > 0 {
+				break
+			}
+			open = open[:n-1]
+		}
 	}
 	return summary, nil
 }
 
+// group is a group of columns, of which so many are left.
+type group struct {
+	name string
+	left int64
+}
+
 var types = []string{"boolean", "int32", "int64", "int96", "float", "double", "byte_array", "fixed_len_byte_array"}
 
-// describe shows the column of that number: "a.name string, optional: 'Ada' to 'Zoe'".
-func describe(e record, groups []any, column int) string {
+// logical are the names of logical types, by their number in LogicalType; and converted those of the older ConvertedType.
+var (
+	logical   = map[int]string{1: "string", 4: "string", 5: "decimal", 6: "date", 7: "time", 8: "timestamp", 12: "json", 14: "uuid"}
+	converted = map[int64]string{0: "string", 4: "string", 5: "decimal", 6: "date", 7: "time", 8: "time", 9: "timestamp", 10: "timestamp", 19: "json"}
+)
+
+// describe shows the column e in its groups: "a.name string, optional".
+func describe(e record, in []group) string {
 	kind := "?"
 	if t := e.int(1); t >= 0 && int(t) < len(types) {
 		kind = types[t]
 	}
-	switch logical := e.record(10); {
-	case e.get(6) != nil && e.int(6) == 0 || logical.get(1) != nil:
-		kind = "string"
-	case isDecimal(e):
-		kind = "decimal"
-	case isDate(e):
-		kind = "date"
-	case unit(e) > 0:
-		kind = "timestamp"
+	if e.get(6) != nil {
+		kind = cmp.Or(converted[e.int(6)], kind)
 	}
-	name, least, most := e.text(4), "", ""
-	for i, g := range groups {
-		group, _ := g.(record)
-		chunks := group.list(1)
-		if len(chunks) <= column {
-			return unreadable.Clip(unreadable.Graphic(name), 200) + " " + kind
-		}
-		chunk, _ := chunks[column].(record)
-		chunk = chunk.record(3)
-		var path []string
-		for _, p := range chunk.list(3) {
-			s, _ := p.([]byte)
-			path = append(path, string(s))
-		}
-		name = strings.Join(path, ".")
-		of := chunk.record(12)
-		low, high := of.text(6), of.text(5)
-		if i == 0 {
-			least, most = low, high
-		}
-		if low == "" || high == "" || e.int(1) == 3 {
-			least, most = "", "" // not every group says it
-			break
-		}
-		if less(e, low, least) {
-			least = low
-		}
-		if less(e, most, high) {
-			most = high
-		}
+	for _, f := range e.record(10) {
+		kind = cmp.Or(logical[f.number], kind)
 	}
-	shown := unreadable.Clip(unreadable.Graphic(name), 200) + " " + kind + []string{"", ", optional", ", repeated", ""}[e.int(3)&3]
-	if least != "" {
-		shown += ": " + value(e, least) + " to " + value(e, most)
+	name := e.text(4)
+	for _, g := range slices.Backward(in) {
+		name = g.name + "." + name
 	}
-	return shown
-}
-
-func isDecimal(e record) bool { return e.record(10).get(5) != nil || e.get(6) != nil && e.int(6) == 5 }
-func isDate(e record) bool    { return e.record(10).get(6) != nil || e.get(6) != nil && e.int(6) == 6 }
-
-// unit is how long one unit of a timestamp is; 0 of any other column.
-func unit(e record) time.Duration {
-	of := e.record(10).record(8).record(2)
-	switch {
-	case of.get(1) != nil || e.get(6) != nil && e.int(6) == 9:
-		return time.Millisecond
-	case of.get(2) != nil || e.get(6) != nil && e.int(6) == 10:
-		return time.Microsecond
-	case of.get(3) != nil:
-		return time.Nanosecond
-	}
-	return 0
-}
-
-// numeric is the value in b, which stands in as many bytes as its type has.
-func numeric(e record, b string) (v float64, ok bool) {
-	var eight [8]byte
-	copy(eight[:], b)
-	bits := binary.LittleEndian.Uint64(eight[:])
-	switch e.int(1) {
-	case 0:
-		return float64(bits & 1), true
-	case 1:
-		return float64(int32(bits)), true
-	case 2:
-		return float64(int64(bits)), true
-	case 4:
-		return float64(math.Float32frombits(uint32(bits))), true
-	case 5:
-		return math.Float64frombits(bits), true
-	}
-	return 0, false
-}
-
-func less(e record, a, b string) bool {
-	if x, ok := numeric(e, a); ok {
-		y, _ := numeric(e, b)
-		return x < y
-	}
-	return a < b
-}
-
-func value(e record, b string) string {
-	v, ok := numeric(e, b)
-	switch {
-	case !ok:
-		return quoted([]byte(b))
-	case e.int(1) == 2 && len(b) == 8:
-		return number(e, int64(binary.LittleEndian.Uint64([]byte(b))))
-	case e.int(1) == 1:
-		return number(e, int64(v))
-	case e.int(1) == 0:
-		return fmt.Sprint(v == 1)
-	}
-	return fmt.Sprint(v)
-}
-
-func number(e record, v int64) string {
-	switch {
-	case isDate(e):
-		return time.Unix(v*86400, 0).UTC().Format(time.DateOnly)
-	case unit(e) == time.Nanosecond:
-		return time.Unix(0, v).UTC().Format(time.RFC3339Nano)
-	case unit(e) == time.Microsecond:
-		return time.UnixMicro(v).UTC().Format(time.RFC3339Nano)
-	case unit(e) == time.Millisecond:
-		return time.UnixMilli(v).UTC().Format(time.RFC3339Nano)
-	case isDecimal(e):
-		return fmt.Sprintf("%de-%d", v, e.int(7))
-	}
-	return fmt.Sprint(v)
-}
-
-func quoted(b []byte) string {
-	for _, r := range string(b[:min(len(b), 60)]) {
-		if r == unicode.ReplacementChar && len(b) <= 60 || r < ' ' {
-			return fmt.Sprintf("x'%x'", b[:min(len(b), 8)])
-		}
-	}
-	return "'" + unreadable.Clip(unreadable.Graphic(string(b)), 60) + "'"
+	return unreadable.Clip(unreadable.Graphic(name), 200) + " " + kind + []string{"", ", optional", ", repeated", ""}[e.int(3)&3]
 }
 
 // record is a struct of Thrift. Its methods give zero for a field, by its number, that is not there or of another type.
@@ -275,7 +181,7 @@ func (c *cursor) record(depth int) (r record) {
 }
 
 func (c *cursor) value(kind byte, depth int) any {
-	if depth > 12 {
+	if depth > maxDepth {
 		c.bad, c.b = true, nil
 	}
 	switch kind {

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
+	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	_ "modernc.org/sqlite" // the oracle
 )
 
 // database has SQLite make one by a script.
@@ -37,7 +35,7 @@ func database(t *testing.T, script string) []byte {
 }
 
 func describe(raw []byte) (summary string, rows []string, cut bool) {
-	summary, cut = Describe(bytes.NewReader(raw), raw[:min(len(raw), 108)], int64(len(raw)), nil, func(row func() string) { rows = append(rows, row()) })
+	summary, cut = Describe(context.Background(), bytes.NewReader(raw), int64(len(raw)), nil, func(row func() string) { rows = append(rows, row()) })
 	return summary, rows, cut
 }
 
@@ -93,12 +91,12 @@ func TestRows(t *testing.T) {
 		t.Fatal("no log", err)
 	}
 	with := func(wal []byte) (summary string, rows []string) {
-		summary, _ = Describe(bytes.NewReader(raw), raw[:108], int64(len(raw)), bytes.NewReader(wal), func(row func() string) { rows = append(rows, row()) })
+		summary, _ = Describe(t.Context(), bytes.NewReader(raw), int64(len(raw)), bytes.NewReader(wal), func(row func() string) { rows = append(rows, row()) })
 		return summary, rows
 	}
 	summary, rows := with(wal)
 	for i, want := range []string{"; 5,000 rows: (x'00ff', -3, -129), ('new', 7, 1.5), (NULL, 9, 'longlonglong", "; 5,000 rows: ('00001', 1000000007), ('00002', 2000000014)"} {
-		if !strings.Contains(rows[i], want) || !strings.Contains(summary, "of its write-ahead log") {
+		if !strings.Contains(rows[i], want) || !strings.Contains(summary, ", with its write-ahead log") {
 			t.Errorf("%s: %s, want %s", summary, rows[i], want)
 		}
 	}
@@ -117,36 +115,53 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// A damaged schema ends, and is said to be cut.
-func TestDamagedSchema(t *testing.T) {
+// TestDamaged mutates a database with tables, indexes and a view, and cuts it. Each copy is told, or why not.
+func TestDamaged(t *testing.T) {
 	t.Parallel()
-	raw := database(t, "PRAGMA page_size=512; CREATE TABLE t(a, b); CREATE TABLE u(a, b)")
-	whole, rows, _ := describe(raw)
-	for name, c := range map[string]struct {
-		damage func([]byte) []byte
-		rows   int
-		cut    bool
-		says   string
-	}{
-		"a short head":    {func(b []byte) []byte { return b[:107] }, 0, false, ""},
-		"no first page":   {func(b []byte) []byte { return b[:511] }, 0, true, "truncated: it has 511 bytes of"},
-		"the second half": {func(b []byte) []byte { return b[:600] }, 2, false, "truncated: it has 600 bytes of 1,536 bytes"},
-		"no kind of page": {func(b []byte) []byte { b[100] = 9; return b }, 0, true, whole},
-		"its own child": {func(b []byte) []byte {
-			b[100] = 5
-			binary.BigEndian.PutUint32(b[108:], 1)
-			return b
-		}, 0, true, whole},
-		"a size that is none": {func(b []byte) []byte { b[16], b[17] = 3, 0; return b }, 0, false, "of 768 bytes"},
-		"no encoding":         {func(b []byte) []byte { b[59] = 9; return b }, 0, false, "SQLite database"},
-		"entries outside":     {func(b []byte) []byte { b[108], b[109] = 0xff, 0xff; return b }, 2, false, whole},
-	} {
-		summary, got, cut := describe(c.damage(bytes.Clone(raw)))
-		if !strings.Contains(summary, c.says) || len(got) != c.rows || cut != c.cut {
-			t.Errorf("%s: %q, %q, cut %v", name, summary, got, cut)
+	raw := database(t, `PRAGMA page_size=512; CREATE TABLE t(a, b INTEGER, c AS (a || b)); CREATE INDEX i ON t(b, a); CREATE VIEW v AS SELECT * FROM t;
+		CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID; CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES ('one two'), ('three');
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100) INSERT INTO t SELECT printf('%040d', i), i FROM n;
+		INSERT INTO w SELECT a, b FROM t;`)
+	summary, whole, cut := describe(raw)
+	if cut || !strings.HasPrefix(whole[0], "table t: ") || !strings.Contains(whole[0], "; 100 rows: ('0000000000000000000000000000000000000001', 1), (") || !strings.Contains(strings.Join(whole, "\n"), "view v: ") {
+		t.Fatalf("%s: %q, cut %v", summary, whole, cut)
+	}
+	for _, size := range []int{16, 107, 511, 512, 600} {
+		if summary, _, cut := describe(raw[:size]); !cut || !strings.Contains(summary, "it can't be read: ") {
+			t.Errorf("%d bytes: %q, cut %v", size, summary, cut)
 		}
-		if name == "entries outside" && !slices.Equal(got, []string{"(an entry that cannot be read)", rows[1]}) {
-			t.Errorf("%s: %q", name, got)
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i := range *mutations {
+		bad := bytes.Clone(raw)
+		for range 1 + i%7 {
+			at := rng.IntN(len(bad))
+			if i%2 == 0 {
+				at = rng.IntN(1024) // the schema
+			}
+			bad[at] = byte(rng.Uint32())
 		}
+		summary, rows, _ := describe(bad)
+		for _, row := range append(rows, summary) {
+			if len(row) > 4000 {
+				t.Fatalf("mutation %d: %d bytes", i, len(row))
+			}
+		}
+	}
+}
+
+var mutations = flag.Int("sqlite.mutations", 300, "how many mutated databases are described")
+
+// TestBounds: a value that is too long is not shown, and no query outlives its context.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	raw := database(t, "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(20000000))")
+	if summary, rows, cut := describe(raw); cut || len(rows) != 1 || !strings.HasSuffix(rows[0], "; 1 row") {
+		t.Errorf("%s: %q, cut %v", summary, rows, cut)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if summary, cut := Describe(ctx, bytes.NewReader(raw), int64(len(raw)), nil, func(func() string) {}); !cut || !strings.Contains(summary, "canceled") {
+		t.Errorf("%s, cut %v", summary, cut)
 	}
 }
