@@ -72,7 +72,7 @@ func checkpointCheckCommand() *command {
 		name: "check", short: "check the store for damage",
 		long: `The exit status is 1 when something is wrong with the store. If the catalog itself is
 damaged, the next start that has the store to itself moves it to checkpoints/damaged-… in the data
-directory and begins a new one. With that directory as --data-dir, checkpoint list, show, diff and
+directory and begins a new one. With that directory as --data-dir, log, checkpoint show, diff and store
 export still give what can be read of it.
 
 A change of several paths that a crash interrupted is named, and is no fault of the store.

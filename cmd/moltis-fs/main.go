@@ -423,7 +423,7 @@ func commands() []*command {
 func daily() []*command {
 	return []*command{
 		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
-		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand(), trashCommand(), auditCommand(),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand("approve"), trashCommand(), auditCommand(),
 	}
 }
 
@@ -524,7 +524,7 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetHelpCommand(helpCommand(root))
-	root.SetHelpFunc(writeHelp)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), helpText(c)) })
 	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
 	unsorted()
 	return root
@@ -740,12 +740,11 @@ func optionError(cc *cobra.Command, err error) error {
 
 const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, "help options" options.`
 
-// writeHelp is the help of a command, with the commands below it first. It is code, because a template
+// helpText is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
-func writeHelp(c *cobra.Command, _ []string) {
+func helpText(c *cobra.Command) string {
 	if !c.HasParent() {
-		fmt.Fprint(c.OutOrStdout(), rootHelp(c.Short))
-		return
+		return rootHelp(c.Short)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
@@ -770,7 +769,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 	if runs {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
-	fmt.Fprint(c.OutOrStdout(), b.String())
+	return b.String()
 }
 
 // optionsHelp explains the options of the command c that are its own, and names the common ones.
@@ -899,71 +898,26 @@ func manTree(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manPage gives the manual page of the command c, in the man macros of troff.
+// manPage gives the manual page of the command c, in the man macros of troff. It has the text of its help.
 func manPage(c *cobra.Command) []byte {
 	c.InitDefaultHelpFlag()
-	escape := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
-	var b strings.Builder
-	add := func(format string, texts ...string) {
-		escaped := make([]any, len(texts))
-		for i, t := range texts {
-			escaped[i] = escape.Replace("\n" + t)[1:]
-		}
-		fmt.Fprintf(&b, format+"\n", escaped...)
-	}
 	build, when := readBuild(), time.Now()
 	if t, err := time.Parse(time.RFC3339, build.Time); err == nil {
 		when = t
 	}
 	dashed := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	add(`.TH "`+strings.ToUpper(dashed)+`" "1" "%s" "%s"`, when.Format("Jan 2006"), program+" "+build.Version)
-	add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s", dashed, c.Short, strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
-	add(".SH DESCRIPTION")
-	for i, paragraph := range strings.Split(strings.TrimSpace(cmp.Or(c.Long, c.Short)), "\n\n") {
-		if i > 0 {
-			add(".PP")
-		}
-		indented := false // which are examples
-		for l := range strings.SplitSeq(paragraph, "\n") {
-			if is := strings.HasPrefix(l, "  "); is != indented {
-				add(map[bool]string{true: ".EX", false: ".EE"}[is])
-				indented = is
-			}
-			add("%s", l)
-		}
-		if indented {
-			add(".EE")
-		}
-	}
 	var see []string
-	title := ".SH COMMANDS"
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {
-			add(title+"\n.TP\n.B %s\n%s", below.Name(), below.Short)
-			title, see = "", append(see, dashed+"-"+below.Name()+"(1)")
+			see = append(see, dashed+"-"+below.Name()+"(1)")
 		}
-	}
-	title = ".SH OPTIONS"
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			kind := f.Value.Type()
-			if f.NoOptDefVal != "" {
-				kind = ""
-			}
-			add(title+"\n.TP\n\\fB%s\\fP %s\n%s", "--"+f.Name, kind, f.Usage)
-			title = ""
-		}
-	})
-	if c.Example != "" {
-		add(".SH EXAMPLE\n.EX\n%s\n.EE", c.Example)
 	}
 	if c.HasParent() {
 		see = append(see, strings.ReplaceAll(c.Parent().CommandPath(), " ", "-")+"(1)")
 	}
-	if len(see) > 0 {
-		add(".SH SEE ALSO\n%s", strings.Join(see, ", "))
-	}
-	return []byte(b.String())
+	escape := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
+	return fmt.Appendf(nil, ".TH %q \"1\" %q %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf%s\n.fi\n.SH SEE ALSO\n%s\n", strings.ToUpper(dashed), when.Format("Jan 2006"),
+		program+" "+build.Version, escape.Replace(dashed), escape.Replace(c.Short), escape.Replace("\n"+helpText(c)), escape.Replace(strings.Join(see, ", ")))
 }
 
 // when reads an option that is a time or an age.

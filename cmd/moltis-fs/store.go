@@ -131,7 +131,7 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
-const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; " +
+const worksReadOnly = "log, checkpoint show, store stats, check and export and trash list work there; " +
 	"for the rest use a copy of the data directory"
 
 // storeErrors is the table of errors of a store, with the words for each. No message: the error's.
@@ -141,14 +141,14 @@ var storeErrors = []struct {
 	message, hint string
 	kind          string
 }{
-	{isType[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
+	{isType[*checkpoint.BadIDError], exitMisuse, "", program + " log --all shows the ids", ""},
 	{isType[*checkpoint.BadOpError], exitMisuse, "", "", ""},
 	{isType[*checkpoint.DiskFullError], exitRefused, "",
 		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
 			"max_bytes in [tools.fs.checkpoint] and then store gc --config FILE; and try again",
 		tools.KindIOError},
 	{isErr(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
-		program + " checkpoint list shows the ids", tools.KindNotFound},
+		program + " log --all shows the ids", tools.KindNotFound},
 	{isErr(checkpoint.ErrSealed), exitRefused, "",
 		"give the age identity of that key with --identity FILE", tools.KindUnsupported},
 	{isErr(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
@@ -196,6 +196,14 @@ func storeError(err error) error {
 func (in *invocation) operator() checkpoint.Scope {
 	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"),
 		AllSessions: true}
+}
+
+// filter gives what the options choose: whose changes, of which time, and, where the command takes them, which turn, tool, label and paths.
+func (in *invocation) filter() (f checkpoint.Filter, err error) {
+	f = checkpoint.Filter{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true, NoReads: true,
+		Turn: in.option("turn"), Tool: in.option("tool"), Label: in.option("label"), PathContains: in.option("contains"), Cursor: in.option("cursor")}
+	f.Since, f.Until, err = in.sinceUntil()
+	return f, err
 }
 
 // recorded runs do, between two records where the command has a name in the audit log. A dry run has none.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -35,7 +34,7 @@ func trashCommand() *command {
 					if !isTrashID(in.arg(0)) {
 						return misuse(program+" trash list shows the ids", "%q is no id of the trash", in.arg(0))
 					}
-					return in.restoreID(ctx, map[string]any{"id": in.arg(0)}, nil)
+					return in.restore(ctx, map[string]any{"id": in.arg(0)}, nil)
 				},
 			},
 			{
@@ -80,27 +79,18 @@ func listTrash(ctx context.Context, in *invocation) error {
 				return err
 			}
 		}
-		if len(page.Entries)+len(kept) == 0 {
-			in.empty("the trash holds nothing", "principal", "session", "contains", "cursor")
-		}
-		var b strings.Builder
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		var rows [][]string
 		for _, t := range page.Entries {
-			fmt.Fprintf(w, "%s\t%s\tuntil %s\t%s\t%s\n", t.ID, visible(t.Principal),
-				timeText(t.Expires), bytesText(t.Size), visible(t.Path))
-		}
-		w.Flush()
-		if page.Next != "" {
-			b.WriteString("more: --cursor " + page.Next + "\n")
+			rows = append(rows, []string{string(t.ID), visible(t.Principal), "until " + timeText(t.Expires), bytesText(t.Size), visible(t.Path)})
 		}
 		for _, k := range kept {
-			fmt.Fprintf(&b, "kept beside %s, where something else is: %s\n", visible(k.Of), visible(k.Path))
+			rows = append(rows, []string{fmt.Sprintf("kept beside %s, where something else is: %s", visible(k.Of), visible(k.Path))})
 		}
-		return in.answer(struct {
+		return in.table(struct {
 			Entries []checkpoint.Trashed `json:"entries"`
 			Next    string               `json:"next_cursor,omitempty"`
 			Kept    []engine.KeptFile    `json:"kept,omitempty"`
-		}{list(page.Entries), page.Next, kept}, "%s", b.String())
+		}{list(page.Entries), page.Next, kept}, rows, page.Next, "the trash holds nothing")
 	})
 }
 
