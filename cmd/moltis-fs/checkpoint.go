@@ -58,7 +58,7 @@ func checkpointCommand() *command {
 }
 
 func showCheckpoint(ctx context.Context, in *invocation) error {
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		c, err := in.find(ctx, db)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 
 // pinCheckpoint is pin and unpin.
 func pinCheckpoint(ctx context.Context, in *invocation) error {
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		who, set := in.operator(), db.Pin
 		if in.command.name == "unpin" {
 			set = db.Unpin

@@ -42,7 +42,7 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		return err
 	}
 	f.Limit = 1000
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		ops, err := history(ctx, db, f)
 		if err != nil {
 			return err

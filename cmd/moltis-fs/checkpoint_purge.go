@@ -67,7 +67,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
 			// By hash they can't be told from the secret's other versions, so all go.

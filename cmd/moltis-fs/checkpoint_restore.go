@@ -186,7 +186,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if abs != nil {
 		args["paths"] = abs
 	}
-	err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	err := in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		id, _ := args["id"].(string)
 		newest, err := in.whose(ctx, db, id)
 		if newest != nil && tool == "checkpoint_diff" && in.count("turn", "since", "label") == 0 {

@@ -104,7 +104,7 @@ func showLog(ctx context.Context, in *invocation) error {
 	}
 	data, err := in.dataDir()
 	if err == nil && thereIsAStore(filepath.Join(data, "checkpoints")) == nil {
-		err = in.withStore(ctx, false, list)
+		err = in.withStore(ctx, list)
 	}
 	if err != nil {
 		return err

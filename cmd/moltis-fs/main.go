@@ -45,7 +45,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/js"
 	"moltisfs/internal/landlock"
-	runs "moltisfs/internal/run"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -336,12 +335,12 @@ type command struct {
 	long     string                                      // paragraphs
 	args     string                                      // the positional arguments as help shows them
 	min, max int                                         // how many there may be
-	first    func() []string                             // what the first of them may be, for completions
-	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
+	ids      func(context.Context, *invocation) []string // what the arguments may name, for completions; nil: files
 	options  []option
 	examples []string
 	below    []*command // without run one of them is needed: see listing
 	hidden   bool
+	creates  bool // it makes the data directory and the store where there is none
 	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
 
@@ -354,7 +353,8 @@ type option struct {
 	value string   // what help calls the value; "" for a switch
 	words []string // the only values taken; nil for any
 	doc   string
-	many  bool // it may be given more than once
+	many  bool                                        // it may be given more than once
+	ids   func(context.Context, *invocation) []string // what it may name, for completions
 }
 
 // opt is a row of a command's options. words, if any, are the only values taken.
@@ -375,7 +375,7 @@ var shared = []option{
 	opt("data-dir", "DIR", "where the history, the audit log and locks are (default: $MOLTIS_DATA_DIR, else ~/.moltis-fs)"),
 	opt("root", "DIR", "the workspace root; nothing outside can be touched, whatever the configuration allows"),
 	opt("principal", "NAME", "who calls, or whose history it is (default for calls: local)"),
-	opt("session", "NAME", "the session, which has its own reads, checkpoints and trash"),
+	{name: "session", value: "NAME", doc: "the session, which has its own reads, checkpoints and trash", ids: sessionsOf},
 	opt("sandbox", "NAME", "the sandbox: its name as in answers and records, or one of its sessions"),
 	opt("policies-json", "JSON|FILE", "the policy chain, in place of tools.fs.policies: "+
 		policiesForm+", or a file with that"),
@@ -613,17 +613,17 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			return nil
 		},
 	}
-	if c.ids != nil {
-		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return c.ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
+	completes := func(ids func(context.Context, *invocation) []string) cobra.CompletionFunc {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	if c.first != nil {
-		cc.ValidArgsFunction = func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(given) > 0 {
+	if c.ids != nil {
+		cc.ValidArgsFunction = func(cc *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if c.name == "call" && len(given) > 0 { // what follows the tool may be a file
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return c.first(), cobra.ShellCompDirectiveNoFileComp
+			return completes(c.ids)(cc, given, begun)
 		}
 	}
 	for _, b := range c.below {
@@ -644,20 +644,8 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
 		case o.value == "DIR":
 			_ = cc.MarkFlagDirname(o.name)
-		case o.name == "session" && c.name != "mcp":
-			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return sessionsOf(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
-			})
-		case c.name == "run" && o.value == "ID":
-			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
-				if dir, err := in.hostData(); err == nil {
-					kept, _ := runs.List(dir) // none are named
-					for _, r := range kept {
-						ids = append(ids, r.ID+"\t"+r.Command)
-					}
-				}
-				return ids, cobra.ShellCompDirectiveNoFileComp
-			})
+		case o.ids != nil:
+			_ = cc.RegisterFlagCompletionFunc(o.name, completes(o.ids))
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}

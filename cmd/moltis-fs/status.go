@@ -118,7 +118,7 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 		st.AuditSize += sizeBelow(filepath.Join(dir, log))
 	}
 	if thereIsAStore(filepath.Join(dir, "checkpoints")) == nil {
-		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		err := in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 			stats, err := db.Stats(ctx)
 			st.Store = &stats
 			return err

@@ -23,9 +23,8 @@ import (
 // How the commands come to a store: options that name one, opening it, and what is said of
 // failures.
 
-// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless create is
-// set.
-func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options, err error) {
+// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless the command creates it.
+func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return "", o, unusableConfig(err, from)
@@ -35,10 +34,13 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	dir = filepath.Join(data, "checkpoints")
-	if !create {
-		if err := in.thereIsAHistory(dir, cfg); err != nil {
-			return "", o, err
-		}
+	if in.command.creates {
+		err = in.takeDataDir()
+	} else {
+		err = in.thereIsAHistory(dir, cfg)
+	}
+	if err != nil {
+		return "", o, err
 	}
 	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
 		return "", o, misuse("", "%v", err)
@@ -80,20 +82,10 @@ func thereIsAStore(dir string) error {
 }
 
 // withStore runs use on the store and closes it.
-func (in *invocation) withStore(ctx context.Context, create bool,
-	use func(context.Context, *checkpoint.DB) error) error {
+func (in *invocation) withStore(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	if create { // what makes a data directory, or refuses one, is the start of a suite
-		e, _, err := in.openEngineAs(nil, func(*config.Config, *tools.Options) {})
-		if err == nil {
-			err = e.Close()
-		}
-		if err != nil {
-			return storeError(err)
-		}
-	}
-	dir, o, err := in.storePlace(create)
+	dir, o, err := in.storePlace()
 	if err != nil {
 		return err
 	}
@@ -101,7 +93,7 @@ func (in *invocation) withStore(ctx context.Context, create bool,
 	if err != nil {
 		return storeError(err)
 	}
-	if !create && in.count("principal", "session") > 0 {
+	if !in.command.creates && in.count("principal", "session") > 0 {
 		err = in.seen(ctx, db, in.option("principal"), in.option("session"))
 	}
 	if err == nil {

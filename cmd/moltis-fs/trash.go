@@ -114,7 +114,7 @@ func (in *invocation) withTrash(ctx context.Context, use func(context.Context, *
 	if err == nil && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
 		return use(ctx, nil)
 	}
-	return in.withStore(ctx, false, use)
+	return in.withStore(ctx, use)
 }
 
 // mayEmpty asks before what is gone for good. A dry run and an answer of yes need no question.
@@ -174,7 +174,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 	case in.given("kept"):
 		return in.recorded(func() error { return in.dropKept(ctx) })
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		going, err := in.leaving(ctx, db)
 		if err != nil {
 			return err
