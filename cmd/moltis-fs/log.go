@@ -102,11 +102,7 @@ func showLog(ctx context.Context, in *invocation) error {
 		}
 		return nil
 	}
-	data, err := in.dataDir()
-	if err == nil && thereIsAStore(filepath.Join(data, "checkpoints")) == nil {
-		err = in.withStore(ctx, list)
-	}
-	if err != nil {
+	if err := in.withStoreIfAny(ctx, list); err != nil {
 		return err
 	}
 	if len(rows) == 0 && !in.given("json") {

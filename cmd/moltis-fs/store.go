@@ -102,6 +102,15 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 	return storeError(closing(db, err))
 }
 
+// withStoreIfAny is withStore, and does nothing where nothing was changed yet.
+func (in *invocation) withStoreIfAny(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
+	dir, err := in.dataDir()
+	if err != nil || thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+		return err
+	}
+	return in.withStore(ctx, use)
+}
+
 // seen refuses a session that the store does not know, such as a mistyped one. "" stands for any.
 func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 	session string) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,26 +71,26 @@ func listTrash(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
-	return in.withTrash(ctx, func(ctx context.Context, db *checkpoint.DB) error {
-		var page checkpoint.TrashPage
-		if db != nil {
-			if page, err = db.TrashList(ctx, f); err != nil {
-				return err
-			}
-		}
-		var rows [][]string
-		for _, t := range page.Entries {
-			rows = append(rows, []string{string(t.ID), visible(t.Principal), "until " + timeText(t.Expires), bytesText(t.Size), visible(t.Path)})
-		}
-		for _, k := range kept {
-			rows = append(rows, []string{fmt.Sprintf("kept beside %s, where something else is: %s", visible(k.Of), visible(k.Path))})
-		}
-		return in.table(struct {
-			Entries []checkpoint.Trashed `json:"entries"`
-			Next    string               `json:"next_cursor,omitempty"`
-			Kept    []engine.KeptFile    `json:"kept,omitempty"`
-		}{list(page.Entries), page.Next, kept}, rows, page.Next, "the trash holds nothing")
+	var page checkpoint.TrashPage
+	err = in.withStoreIfAny(ctx, func(ctx context.Context, db *checkpoint.DB) (err error) {
+		page, err = db.TrashList(ctx, f)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, t := range page.Entries {
+		rows = append(rows, []string{string(t.ID), visible(t.Principal), "until " + timeText(t.Expires), bytesText(t.Size), visible(t.Path)})
+	}
+	for _, k := range kept {
+		rows = append(rows, []string{fmt.Sprintf("kept beside %s, where something else is: %s", visible(k.Of), visible(k.Path))})
+	}
+	return in.table(struct {
+		Entries []checkpoint.Trashed `json:"entries"`
+		Next    string               `json:"next_cursor,omitempty"`
+		Kept    []engine.KeptFile    `json:"kept,omitempty"`
+	}{list(page.Entries), page.Next, kept}, rows, page.Next, "the trash holds nothing")
 }
 
 // kept lists the files that could not be put back and are kept beside their place.
@@ -106,15 +105,6 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 	}
 	defer done()
 	return engine.Kept(ctx, dir, at, remove)
-}
-
-// withTrash is withStore. A missing store is a nil db.
-func (in *invocation) withTrash(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
-	dir, err := in.dataDir()
-	if err == nil && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
-		return use(ctx, nil)
-	}
-	return in.withStore(ctx, use)
 }
 
 // mayEmpty asks before what is gone for good. A dry run and an answer of yes need no question.
