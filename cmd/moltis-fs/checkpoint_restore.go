@@ -38,8 +38,8 @@ const (
 
 ID may be of any session of any principal. With --session or --principal it has to be of that one. The
 restore is a call of its principal, in that session or in "default".`
-	ofNewestSession = `Without --session and --principal it is the session that changed something here last,
-whoever's it is; either of them narrows that.`
+	ofNewestSession = `Without --session it is the session that changed something here last. Without
+--principal the sessions of local come first.`
 )
 
 func restoreCommand() *command {
@@ -188,8 +188,9 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	err := in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		id, _ := args["id"].(string)
-		newest, err := in.whose(ctx, db, id)
-		if newest != nil && tool == "checkpoint_diff" && in.count("turn", "since", "label") == 0 {
+		ofNewest := tool == "checkpoint_diff" && in.count("turn", "since", "label") == 0
+		newest, err := in.whose(ctx, db, id, ofNewest)
+		if newest != nil && ofNewest {
 			args["id"] = newest.ID
 		}
 		return err
@@ -247,8 +248,9 @@ func (in *invocation) client() string {
 }
 
 // whose sets --principal, and --session where it is needed, to those whose history a call is about: of an id those of its checkpoint or
-// entry of the trash, and else those of the newest change here, or anywhere where none is here. It gives that change, nil where there is an id.
-func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string) (*checkpoint.Checkpoint, error) {
+// entry of the trash, and else those of the newest change here, or anywhere where none is here. It gives that change, nil where there is an
+// id. Without --principal the changes of local come first, unless those of anybody count alike.
+func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, anybody bool) (*checkpoint.Checkpoint, error) {
 	switch {
 	case isTrashID(id):
 		t, err := in.findTrashed(ctx, db, id)
@@ -269,15 +271,21 @@ func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string) (
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{here, ""} {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: in.option("principal"), Session: in.option("session"),
-			AllSessions: true, NoReads: true, PathContains: dir, Limit: 100})
+	type look struct{ principal, dir string }
+	looks := []look{{in.option("principal"), here}, {in.option("principal"), ""}}
+	if !in.given("principal") && !anybody {
+		looks = append([]look{{"local", here}, {"local", ""}}, looks...)
+	}
+	for _, at := range looks {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: at.principal, Session: in.option("session"),
+			AllSessions: true, NoReads: true, PathContains: at.dir, Limit: 100})
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			if slices.Contains(notByCalls, c.Kind) || dir != "" && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool { return liesIn(dir, ch.Path) }) {
+			if slices.Contains(notByCalls, c.Kind) ||
+				at.dir != "" && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool { return liesIn(at.dir, ch.Path) }) {
 				continue
 			}
 			if c.Session != "default" && !in.given("session") {
