@@ -22,25 +22,13 @@ import (
 func (c Config) Check() error {
 	var errs []error
 	for _, p := range c.problems() {
-		errs = append(errs, &p.Problem)
+		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
 }
 
-// finding is a problem that may depend on the value of another key. When that value is broken,
-// reporting this one is pointless.
-type finding struct {
-	Problem
-	dependsOn string
-}
-
-func (c Config) problems() []*finding {
-	var out []*finding
-	add := func(key, why, hint string) *finding {
-		f := &finding{Problem: Problem{Key: key, Why: why, Hint: hint}}
-		out = append(out, f)
-		return f
-	}
+func (c Config) problems() (out []*Problem) {
+	add := func(key, why, hint string) { out = append(out, &Problem{Key: key, Why: why, Hint: hint}) }
 	fs, cp, tiers := c.Tools.FS, c.Tools.FS.Checkpoint, map[string]string{}
 	schema().walk(func(f *field) {
 		v := f.value(&c)
@@ -54,22 +42,19 @@ func (c Config) problems() []*finding {
 		switch f.key { // those that depend on another
 		case "tools.jettson.per_session":
 			if j := c.Tools.Jettson; j.PerSession && j.Workspaces == "" {
-				p := add(f.key, "needs workspaces, which is not set", "add workspaces = \"/…\"")
-				p.dependsOn = "tools.jettson.workspaces"
+				add(f.key, "needs workspaces, which is not set", "add workspaces = \"/…\"")
 			}
 		case "tools.fs.must_read_before_write":
 			if fs.MustReadBeforeWrite && !fs.TrackReads {
-				p := add(f.key, "needs track_reads = true, which is false", "add track_reads = true")
-				p.dependsOn = "tools.fs.track_reads"
+				add(f.key, "needs track_reads = true, which is false", "add track_reads = true")
 			}
 		case "tools.fs.http.issuer":
 			if fs.HTTP.Issuer != "" && fs.HTTP.Audience == "" {
-				add(f.key, "needs audience, which is not set: a token for another server would be taken", `add audience = "https://…/mcp"`).
-					dependsOn = "tools.fs.http.audience"
+				add(f.key, "needs audience, which is not set: a token for another server would be taken", `add audience = "https://…/mcp"`)
 			}
 		case "tools.fs.http.audience":
 			if fs.HTTP.Audience != "" && fs.HTTP.Issuer == "" {
-				add(f.key, "needs issuer, which is not set: nobody's tokens would be taken", `add issuer = "https://…"`).dependsOn = "tools.fs.http.issuer"
+				add(f.key, "needs issuer, which is not set: nobody's tokens would be taken", `add issuer = "https://…"`)
 			}
 		case "tools.fs.http.claim":
 			if fs.HTTP.Claim == "" {
@@ -78,13 +63,12 @@ func (c Config) problems() []*finding {
 		case "tools.fs.checkpoint.max_bytes":
 			if f.min <= cp.MaxBytes && cp.MaxBytes < cp.MaxFileBytes {
 				why := fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes)
-				p := add(f.key, why, "the store must have room for the largest file")
-				p.dependsOn = "tools.fs.checkpoint.max_file_bytes"
+				add(f.key, why, "the store must have room for the largest file")
 			}
 		case "tools.fs.checkpoint.keep_last":
 			if cp.KeepLast == 0 && cp.KeepWithin == 0 {
 				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
-					"set one of the two, or checkpoint_before_mutation = false").dependsOn = "tools.fs.checkpoint.keep_within"
+					"set one of the two, or checkpoint_before_mutation = false")
 			}
 		}
 	})
@@ -174,7 +158,7 @@ func checkURL(key, text string, add adder) {
 	}
 }
 
-type adder func(key, why, hint string) *finding
+type adder func(key, why, hint string)
 
 func checkRoot(key, root string, add adder) {
 	switch {
@@ -215,11 +199,8 @@ func checkWebhooks(key string, lines []string, add adder) {
 			add(key, quote(line)+" is not a URL and the absolute path of a file with the secret", "write \"https://example.com/hook /etc/moltis-fs/hook.key\"")
 			continue
 		}
-		u, err := url.Parse(words[0])
-		here := err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
-		if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && here) {
-			add(key, quote(words[0])+" is no https:// URL", "http:// is taken for this machine alone")
-		}
+		address, _, _ := strings.Cut(words[0], "?") // a webhook may have its key there
+		checkURL(key, address, add)
 	}
 }
 

@@ -114,8 +114,6 @@ type FS struct {
 
 	SearchDocuments bool `toml:"search_documents" doc:"Let Grep search the text of PDFs, office documents, mail, notebooks, compressed files and archives, as Read shows it. The texts are kept in the data directory for a day, at most 256 MB of them; not with encrypt_to."`
 
-	ImageMaxEdge int `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
-
 	Policies     []string `toml:"policies" check:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policy.md says more."`
 	PoliciesMode string   `toml:"policies_mode" enum:"all|any" sample:"all" doc:"\"all\": each of policies has to allow; \"any\": one is enough. Set with no policies at all it allows everything."`
 
@@ -253,7 +251,6 @@ func Default() Config {
 			RespectGitignore: true,
 			SearchDocuments:  true,
 			SearchDeadline:   Duration(10 * time.Second),
-			ImageMaxEdge:     1568,
 			Checkpoint: Checkpoint{
 				MaxFileBytes: 64 << 20,
 				MaxBytes:     1 << 30,

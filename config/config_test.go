@@ -107,7 +107,7 @@ deny_paths = ["/a", "/b/é/[x", "c/d", 7,
 approval_timeout = 120
 allow = []
 respect_gitignore = "yes"
-image_max_edge = 0
+max_write_bytes = 0
 line_numbers = 1.5
 context_window_tokens = 0
 search_deadline = "soon"
@@ -140,7 +140,7 @@ m.toml:11:1: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is neve
 m.toml:13:1: tools.fs.approval_timeout: must be a duration, not 120; write approval_timeout = "120s"
 m.toml:14:1: tools.fs.allow: unknown key; it belongs under [tools.policy]
 m.toml:15:1: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true
-m.toml:16:1: tools.fs.image_max_edge: must be more than 0; write image_max_edge = 1568
+m.toml:16:1: tools.fs.max_write_bytes: must be more than 0; leave the key out to have none
 m.toml:17:1: tools.fs.line_numbers: must be one of "auto", "arrow", "tab", "compact", not 1.5; write line_numbers = "auto"
 m.toml:18:1: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
 m.toml:19:1: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d", "w"
@@ -204,7 +204,7 @@ func TestProblems(t *testing.T) {
 		{"[checkpoint]", "m:1:2: checkpoint: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
-		{"[tools.fs]\n\"track\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, tool_prefix, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, max_write_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, respect_gitignore, search_deadline, search_documents, image_max_edge, policies, policies_mode, checkpoint_before_mutation"},
+		{"[tools.fs]\n\"track\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, tool_prefix, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, max_write_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, respect_gitignore, search_deadline, search_documents, policies, policies_mode, checkpoint_before_mutation"},
 		{"[tools.policy]\nprofile = 'codign'", "m:2:1: tools.policy.profile: \"codign\" is not known; did you mean \"coding\"? Allowed: \"full\", \"coding\", \"minimal\""},
 		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: profile, allow, deny"},
 		{"[tools.fs]\nmax_bytes = 5", "m:2:1: tools.fs.max_bytes: unknown key; it belongs under [tools.fs.checkpoint]"},
@@ -222,7 +222,7 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nallow_paths = [\n  # one\n  '''/x/[''', # two, ]\n]", "m:2:1: tools.fs.allow_paths[0]: bad glob \"/x/[\": class is never closed; a literal bracket is \\["},
 		{"[tools.fs]\nread_only = 'maybe'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"maybe\"; write read_only = true, or read_only = false"},
 		{"[tools.fs]\nread_only = [true]", "m:2:1: tools.fs.read_only: must be true or false, not a list; write read_only = true, or read_only = false"},
-		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true"},
+		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:2:1: tools.fs.must_read_before_write: needs track_reads = true, which is false; add track_reads = true\nm:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true"},
 		{"[tools.fs]\nmax_read_bytes = -1", "m:2:1: tools.fs.max_read_bytes: must not be negative: -1; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not the string \"10485760\"; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not 1e+07; write max_read_bytes = 10485760"},
@@ -367,7 +367,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 69 {
+	if len(rows) != 68 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

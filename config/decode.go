@@ -101,13 +101,13 @@ func (d *decoder) decode() {
 		at := cmp.Or(d.spots[key+"["+strconv.Itoa(i)+"]"], d.spots[key])
 		fs.denyAt = append(fs.denyAt, d.name+":"+strconv.Itoa(at.line))
 	}
-	for _, f := range d.config.problems() {
-		base, _ := splitKey(f.Key)
-		if d.hasProblem[base] || d.hasProblem[f.Key] || f.dependsOn != "" && d.hasProblem[f.dependsOn] {
+	for _, p := range d.config.problems() {
+		base, _, _ := strings.Cut(p.Key, "[")
+		if d.hasProblem[base] || d.hasProblem[p.Key] {
 			continue
 		}
-		d.spots.locate(&f.Problem, d.name)
-		d.problems = append(d.problems, &f.Problem)
+		d.spots.locate(p, d.name)
+		d.problems = append(d.problems, p)
 	}
 }
 
@@ -349,17 +349,6 @@ func Locate(data []byte, name string, problems ...*Problem) {
 	for _, p := range problems {
 		s.locate(p, name)
 	}
-}
-
-// splitKey takes the key of a problem apart: tools.fs.deny_paths[1] is entry 1 of
-// tools.fs.deny_paths. Without an index it gives -1.
-func splitKey(key string) (base string, index int) {
-	base, rest, ok := strings.Cut(key, "[")
-	if !ok {
-		return base, -1
-	}
-	index, _ = strconv.Atoi(strings.TrimSuffix(rest, "]"))
-	return base, index
 }
 
 // dotted joins a path as TOML writes it.

@@ -87,7 +87,7 @@ func (s spots) of(path []string) spot {
 
 // locate fills in where the key of p stands, in the file called name.
 func (s spots) locate(p *Problem, name string) {
-	base, _ := splitKey(p.Key)
+	base, _, _ := strings.Cut(p.Key, "[")
 	at := s[base]
 	p.File, p.Line, p.Column = name, at.line, at.column
 }

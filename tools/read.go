@@ -164,7 +164,7 @@ func (s *Suite) look(
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: int64(room), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
 		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), ANSI: value(a.ANSI),
-		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
+		Source: a.Render != nil && !*a.Render,
 	}
 	body, err := f.Content(ctx, o)
 	for tries := 0; err == nil && s.client && tries < 5; tries++ { // JSON escapes take room too

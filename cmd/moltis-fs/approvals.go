@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/internal/approval"
@@ -47,7 +46,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
-			approving("ID...", 1, "approve changes", "moltis-fs approvals approve 3fa9"),
+			approveCommand("approvals approve"),
 			{
 				ids: waitingOf, name: "deny", args: "[ID...]", max: maxPaths, run: denyApprovals,
 				short:    "refuse changes",
@@ -61,31 +60,21 @@ With --all it lists what became of the others too. That is kept for a week.`,
 
 var reason = opt("reason", "TEXT", "your reason; the caller reads it")
 
-// approveCommand is the word of the day for approvals.
-func approveCommand() *command {
-	return approving("[ID...]", 0, "go through the changes that wait for an answer, or approve some", "moltis-fs approve", "moltis-fs approve 3fa9 77c0",
-		"moltis-fs approve --session s1")
-}
-
-// approving is a command that approves the changes of the IDs. Without any, where they may be left out, it shows one after the other.
-func approving(args string, least int, short string, examples ...string) *command {
-	c := &command{
-		ids: waitingOf, name: "approve", args: args, min: least, max: maxPaths, short: short,
+// approveCommand is a word of the day, and one of the group approvals: path says which.
+func approveCommand(path string) *command {
+	return &command{
+		ids: waitingOf, name: "approve", args: "[ID...]", max: maxPaths,
+		short: "go through the changes that wait for an answer, or approve some",
 		long: answersLong + `
 
-A diff that you were not shown, by approvals show, is approved only with --unseen. The record says so.`,
-		options:  options("json data-dir", reason, opt("unseen", "", "approve a diff that you were not shown")),
-		examples: examples,
-		run:      func(_ context.Context, in *invocation) error { return in.answerAll(approval.Approved, in.args) },
-	}
-	if least == 0 {
-		c.long += `
+A diff that you were not shown, by approvals show, is approved only with --unseen. The record says so.
 
 Without an ID it shows what waits on the terminal, the oldest first, and asks: y approves, n or a reason
 denies, s lets it wait, q lets all wait. Where there is no terminal it lists them. --principal and
---session choose whose.`
-		c.options = append(c.options, options("principal session")...)
-		c.run = func(ctx context.Context, in *invocation) error {
+--session choose whose.`,
+		options:  options("json data-dir principal session", reason, opt("unseen", "", "approve a diff that you were not shown")),
+		examples: []string{program + " " + path, program + " " + path + " 3fa9 77c0", program + " " + path + " --session s1"},
+		run: func(ctx context.Context, in *invocation) error {
 			switch {
 			case len(in.args) > 0 && in.count("principal", "session") > 0:
 				return misuse(seeHelp(in.command), "approve takes IDs, or --principal and --session")
@@ -97,9 +86,8 @@ denies, s lets it wait, q lets all wait. Where there is no terminal it lists the
 				return listApprovals(ctx, in)
 			}
 			return in.walkApprovals(ctx)
-		}
+		},
 	}
-	return c
 }
 
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
@@ -136,8 +124,7 @@ func listApprovals(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for i := range entries {
 		e, question := &entries[i], &entries[i].Question
 		state, warned := "waits, "+until(question.Expires), ""
@@ -150,17 +137,15 @@ func listApprovals(_ context.Context, in *invocation) error {
 		if n := len(question.Warnings); n > 0 {
 			warned = "  " + plural(n, "warning", "warnings")
 		}
-		fmt.Fprintf(w, "%s\t%s\tasked %s\t%s/%s\t%s\t+%d −%d\t%s%s\n", e.ID, state, ageText(time.Since(e.Asked)), visible(question.Principal),
-			visible(question.Session), visible(question.Tool), question.Added, question.Removed, pathsText(question.Paths), warned)
+		rows = append(rows, []string{e.ID, state, "asked " + ageText(time.Since(e.Asked)), visible(question.Principal) + "/" + visible(question.Session),
+			visible(question.Tool), fmt.Sprintf("+%d −%d", question.Added, question.Removed), pathsText(question.Paths) + warned})
 	}
-	w.Flush()
-	if len(entries) == 0 && !in.given("json") {
-		in.empty("nothing waits for an answer", "principal", "session")
-	}
-	return in.answer(struct {
+	return in.table(struct {
 		Approvals []queue.Entry `json:"approvals"`
-	}{list(entries)}, "%s", b.String())
+	}{list(entries)}, rows, "", nothingWaits)
 }
+
+const nothingWaits = "nothing waits for an answer"
 
 func watchApprovals(ctx context.Context, in *invocation) error {
 	ctx, stop := untilSignal(ctx)
@@ -236,7 +221,7 @@ func (in *invocation) walkApprovals(ctx context.Context) error {
 		i := slices.IndexFunc(entries, func(e queue.Entry) bool { return !shown[e.ID] })
 		if i < 0 {
 			if len(shown) == 0 {
-				in.empty("nothing waits for an answer", "principal", "session")
+				in.empty(nothingWaits)
 				return nil
 			}
 			fmt.Fprintf(in.err, "%s: nothing else waits\n", program)
@@ -358,7 +343,7 @@ func denyApprovals(_ context.Context, in *invocation) error {
 		ids = append(ids, e.ID)
 	}
 	if len(ids) == 0 && !in.given("json") {
-		in.empty("nothing waits for an answer", "principal", "session")
+		in.empty(nothingWaits)
 	}
 	return in.answerAll(approval.Denied, ids)
 }

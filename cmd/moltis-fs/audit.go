@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/internal/approval"
@@ -283,24 +282,16 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	if rows = rows[min(skip, len(rows)):]; len(rows) > limit {
 		rows, next = rows[:limit], fmt.Sprintf("%d.%d", until.UnixMicro(), skip+limit)
 	}
-	if len(rows) == 0 && !in.given("json") {
-		in.empty("nobody called", "principal", "since", "until")
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var shown [][]string
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%d refused\t%s\n", visible(r.Principal), visible(r.Session), ageText(now.Sub(r.Last)),
-			plural(r.Calls, "call", "calls"), plural(r.Changes, "change", "changes"), r.Refused, visible(r.Client))
+		shown = append(shown, []string{visible(r.Principal) + "/" + visible(r.Session), ageText(now.Sub(r.Last)), plural(r.Calls, "call", "calls"),
+			plural(r.Changes, "change", "changes"), fmt.Sprintf("%d refused", r.Refused), visible(r.Client)})
 	}
-	w.Flush()
-	if next != "" {
-		b.WriteString("more: --cursor " + next + "\n")
-	}
-	return in.answer(struct {
+	return in.table(struct {
 		Sessions []*sessionRow `json:"sessions"`
 		Next     string        `json:"next_cursor,omitempty"`
 		Partial  bool          `json:"partial,omitempty"` // only the newest records were looked at
-	}{rows, next, partial}, "%s", b.String())
+	}{rows, next, partial}, shown, next, "nobody called")
 }
 
 // A refusedRow counts the calls that were refused for one reason.
@@ -360,19 +351,14 @@ func auditRefused(ctx context.Context, in *invocation) error {
 		return err
 	}
 	slices.SortStableFunc(rows, func(a, b *refusedRow) int { return b.Count - a.Count })
-	if len(rows) == 0 && !in.given("json") {
-		in.empty("nothing was refused", "principal", "since", "until")
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var shown [][]string
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, visible(r.Outcome), visible(r.Approval+r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last)))
+		shown = append(shown, []string{strconv.Itoa(r.Count), visible(r.Outcome), visible(r.Approval + r.Rule), visible(r.Text), visible(r.At), ageText(time.Since(r.Last))})
 	}
-	w.Flush()
-	return in.answer(struct {
+	return in.table(struct {
 		Refused []*refusedRow `json:"refused"`
 		Partial bool          `json:"partial,omitempty"` // only the newest records were looked at
-	}{rows, partial}, "%s", b.String())
+	}{rows, partial}, shown, "", "nothing was refused")
 }
 
 func noLog(dir string) error {

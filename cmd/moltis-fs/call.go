@@ -35,7 +35,7 @@ them with yes, but for what runs code later; --approve yes-exec answers that too
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.`,
-		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, first: toolNames,
+		args: "TOOL [VALUE] [NAME=VALUE...] | TOOL JSON | TOOL -", min: 1, max: maxPaths, ids: toolNames,
 		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people (default on a terminal)"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
@@ -51,7 +51,7 @@ the host is broken, and 130 after Ctrl-C.`,
 }
 
 // toolNames gives the names of the tools.
-func toolNames() (names []string) {
+func toolNames(context.Context, *invocation) (names []string) {
 	for _, d := range tools.Definitions() {
 		names = append(names, d.Name)
 	}

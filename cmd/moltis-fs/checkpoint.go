@@ -4,36 +4,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/engine"
 )
 
 func checkpointCommand() *command {
 	c := &command{
 		name:  "checkpoint",
-		short: "list checkpoints, rewind to one, pin one",
+		short: "show a checkpoint, rewind to one, pin one",
 		below: []*command{
-			{
-				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
-				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
-				options: options("contains since until limit cursor principal session"+onStore,
-					opt("path", "PATH", "only this path"),
-					opt("turn", "NAME", "only this turn"),
-					opt("tool", "NAME", "only this tool or kind"),
-					opt("label", "TEXT", "only this label"),
-				),
-				examples: []string{
-					"moltis-fs checkpoint list",
-					"moltis-fs checkpoint list --path ./main.go --since 24h",
-					"moltis-fs checkpoint list --session s1 --json",
-				},
-			},
 			{
 				ids: changesOf, name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
@@ -57,76 +39,26 @@ func checkpointCommand() *command {
 		},
 	}
 	// their longer names
-	for _, again := range append([]*command{diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")},
-		storeCommand().below...) {
-		again.hidden = true
-		if again.name == "import" {
-			again.name = "import-moltis"
+	list := logCommand() // of everything
+	list.name, list.options = "list", append(list.options, opt("path", "PATH", "only at this path and below"))
+	list.run = func(ctx context.Context, in *invocation) error {
+		if in.values["all"] = "true"; in.given("path") {
+			in.args = append(in.args, in.option("path"))
 		}
-		c.below = append(c.below, again)
+		return showLog(ctx, in)
 	}
+	again := append([]*command{list, diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")}, storeCommand().below...)
+	for _, twin := range again {
+		if twin.hidden = true; twin.name == "import" {
+			twin.name = "import-moltis"
+		}
+	}
+	c.below = slices.Concat(again, c.below)
 	return c
 }
 
-func listCheckpoints(ctx context.Context, in *invocation) error {
-	who := in.operator()
-	f := checkpoint.Filter{
-		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"),
-		Label: in.option("label"), Cursor: in.option("cursor"),
-		Principal: who.Principal, Session: who.Session, AllSessions: true,
-	}
-	var err error
-	if p := in.option("path"); p != "" {
-		abs, err := filepath.Abs(p)
-		if err != nil {
-			return fmt.Errorf("finding the path: %w", err)
-		}
-		names := engine.Names(abs)
-		f.Path, f.Also = names[0], names[1:]
-	}
-	if f.Since, err = in.when("since"); err != nil {
-		return err
-	}
-	if f.Until, err = in.when("until"); err != nil {
-		return err
-	}
-	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
-		return err
-	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		page, err := db.List(ctx, f)
-		if err != nil {
-			return err
-		}
-		if len(page.Checkpoints) == 0 && !in.given("json") {
-			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
-				"tool", "label", "since", "until", "cursor")
-		}
-		var text strings.Builder
-		w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-		rows := []checkpointRow{}
-		for i := range page.Checkpoints {
-			c := &page.Checkpoints[i]
-			rows = append(rows, rowOf(c))
-			paths := pathsOf(c)
-			if notes := notesOf(c); notes != "" {
-				paths += "\t" + notes
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.ID, timeText(c.Time), toolOf(c), visible(c.Session), paths)
-		}
-		w.Flush()
-		if page.Next != "" {
-			text.WriteString("more: --cursor " + page.Next + "\n")
-		}
-		return in.answer(struct {
-			Checkpoints []checkpointRow `json:"checkpoints"`
-			Next        string          `json:"next_cursor,omitempty"`
-		}{rows, page.Next}, "%s", text.String())
-	})
-}
-
 func showCheckpoint(ctx context.Context, in *invocation) error {
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		c, err := in.find(ctx, db)
 		if err != nil {
 			return err
@@ -147,7 +79,7 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 
 // pinCheckpoint is pin and unpin.
 func pinCheckpoint(ctx context.Context, in *invocation) error {
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		who, set := in.operator(), db.Pin
 		if in.command.name == "unpin" {
 			set = db.Unpin
@@ -279,6 +211,9 @@ func notesOf(c *checkpoint.Checkpoint) string {
 		notes = append(notes, "undoes the run from "+string(c.RestoreOf)+" to "+string(c.UndoOf))
 	case c.UndoOf != "":
 		notes = append(notes, "undoes "+string(c.UndoOf))
+	}
+	if c.UndoneBy != "" {
+		notes = append(notes, "undone by "+string(c.UndoneBy))
 	}
 	return strings.Join(notes, ", ")
 }

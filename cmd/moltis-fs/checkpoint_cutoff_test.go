@@ -30,18 +30,18 @@ func TestOperationUnderWay(t *testing.T) {
 		if status != want || !strings.Contains(out+errs, says) {
 			t.Errorf("%s: status %d, not %d and %q: %s%s", line, status, want, says, out, errs)
 		}
-		if named := strings.Contains(out, string(saved.ID)); strings.HasPrefix(line, "checkpoint check") && named != (says != ": sound") {
+		if named := strings.Contains(out, string(saved.ID)); strings.HasPrefix(line, "store check") && named != (says != ": sound") {
 			t.Errorf("%s names it: %v", line, named)
 		}
 	}
-	run(exitOK, ": sound", "checkpoint check")
-	run(exitRefused, checkpoint.ErrUnderWay.Error(), "checkpoint purge --path secret --yes")
-	run(exitRefused, checkpoint.ErrUnderWay.Error(), "checkpoint purge --path secret --yes --cut-off")
+	run(exitOK, ": sound", "store check")
+	run(exitRefused, checkpoint.ErrUnderWay.Error(), "store purge --path secret --yes")
+	run(exitRefused, checkpoint.ErrUnderWay.Error(), "store purge --path secret --yes --cut-off")
 	unlock()
-	run(exitOK, string(saved.ID), "checkpoint check")
-	run(exitOK, string(saved.ID), "checkpoint check --json")
+	run(exitOK, string(saved.ID), "store check")
+	run(exitOK, string(saved.ID), "store check --json")
 	must(t, db.Close())
-	run(exitOK, string(saved.ID), "checkpoint check")
-	run(exitRefused, checkpoint.ErrCutOff.Error(), "checkpoint purge --path secret --yes")
-	run(exitOK, "purged 1 content of 1 checkpoint", "checkpoint purge --path secret --yes --cut-off")
+	run(exitOK, string(saved.ID), "store check")
+	run(exitRefused, checkpoint.ErrCutOff.Error(), "store purge --path secret --yes")
+	run(exitOK, "purged 1 content of 1 checkpoint", "store purge --path secret --yes --cut-off")
 }

@@ -37,28 +37,22 @@ not hold. The command says how many changes that are.` + timesTaken,
 }
 
 func exportCheckpoints(ctx context.Context, in *invocation) error {
-	f := checkpoint.Filter{
-		Turn: in.option("turn"), NoReads: true, Limit: 1000,
-		Principal: in.option("principal"), Session: in.option("session"), AllSessions: true,
-	}
-	var err error
-	if f.Since, err = in.when("since"); err != nil {
+	f, err := in.filter()
+	if err != nil {
 		return err
 	}
-	if f.Until, err = in.when("until"); err != nil {
-		return err
-	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	f.Limit = 1000
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		ops, err := history(ctx, db, f)
 		if err != nil {
 			return err
 		}
 		if len(ops) == 0 && in.count("turn", "since", "until", "session", "principal") > 0 {
 			return &exitError{exitRefused, "no change is in what you ask for",
-				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
+				program + " log --all shows turns, sessions and times", tools.KindNotFound}
 		}
 		x := &export{ctx: ctx, db: db, left: map[string]int{}}
-		if x.root, err = trueDir(cmp.Or(in.option("root"), ".")); err != nil {
+		if x.root, err = in.here(); err != nil {
 			return err
 		}
 		if err := x.series(seriesOf(ops)); err != nil {
@@ -349,18 +343,6 @@ func gitModes(c *checkpoint.Recorded) (before, after string) {
 func relative(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(filepath.ToSlash(path), strings.TrimRight(filepath.ToSlash(root), "/")+"/")
 	return rest, ok && rest != ""
-}
-
-// trueDir is a directory as the store names it. One that is gone keeps the name it is given.
-func trueDir(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("finding the directory: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real, nil
-	}
-	return abs, nil
 }
 
 // gitModulesName are the names of .gitmodules on NTFS, and some more.

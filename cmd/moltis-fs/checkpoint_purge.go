@@ -52,7 +52,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	case in.count("path", "sha256") == 0:
 		return misuse(seeHelp(in.command), "purge needs --path or --sha256")
 	case p.Hash != "" && (len(p.Hash) != 64 || strings.Trim(p.Hash, "0123456789abcdef") != ""):
-		return misuse("write 64 hexadecimal digits, as in checkpoint list --json",
+		return misuse("write 64 hexadecimal digits, as in checkpoint show --json",
 			"--sha256 can't be %.100q", in.option("sha256"))
 	case p.Hash == noBytes:
 		return misuse("", "that is the SHA-256 of the empty content: there is nothing to purge")
@@ -67,7 +67,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
 			// By hash they can't be told from the secret's other versions, so all go.
@@ -122,7 +122,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 		}
 		hint = "files have their true names here, and links are followed only before the first " +
 			"wildcard; " +
-			program + " checkpoint list --contains TEXT shows the names"
+			program + " log --all --contains TEXT shows the names"
 	}
 	for _, dir := range beside {
 		hint += "; " + dir + " holds an earlier store, which was damaged: remove it if it was there"

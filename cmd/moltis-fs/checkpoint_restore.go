@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 
 	"moltisfs/checkpoint"
@@ -41,9 +38,8 @@ const (
 
 ID may be of any session of any principal. With --session or --principal it has to be of that one. The
 restore is a call of its principal, in that session or in "default".`
-	ofNewestSession = `Without --session it is the session that changed something here last. With
---session alone it is the one of that name of the principal local, or, where local has none, the
-one that changed something last.`
+	ofNewestSession = `Without --session it is the session that changed something here last. Without
+--principal the sessions of local come first.`
 )
 
 func restoreCommand() *command {
@@ -59,7 +55,7 @@ checkpoint of its own and can be undone. ID may also be an entry of the trash.` 
 			"moltis-fs restore --on-conflict merge ck-1H0 src/main.go",
 		},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.restoreID(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
+			return in.restore(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
 		},
 	}
 }
@@ -144,18 +140,8 @@ when; then all arguments are PATHs. Without any of them it is about the newest c
 			case n > 1:
 				return misuse(seeHelp(in.command),
 					"diff takes one of --turn, --since and --label, and got %d", n)
-			case n == 0:
-				if len(paths) == 0 {
-					id, err := in.newestChange(ctx)
-					if err != nil {
-						return err
-					}
-					in.args, paths = []string{id}, []string{id}
-				}
+			case n == 0 && len(paths) > 0:
 				args["id"], paths = paths[0], paths[1:]
-				if err := in.ofSession(ctx); err != nil {
-					return err
-				}
 			}
 			if in.given("after") {
 				args["against"] = "after"
@@ -163,51 +149,6 @@ when; then all arguments are PATHs. Without any of them it is about the newest c
 			return in.operate(ctx, "checkpoint_diff", args, paths)
 		},
 	}
-}
-
-// restoreID restores by the id in the first argument.
-func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths []string) error {
-	if err := in.ofSession(ctx); err != nil {
-		return err
-	}
-	return in.restore(ctx, args, paths)
-}
-
-// ofSession refuses a first argument that is no id, and one of another session or principal than
-// the command line names. The call itself would find it: it sees all sessions of the principal, which is that of the id.
-func (in *invocation) ofSession(ctx context.Context) error {
-	switch id := in.arg(0); {
-	case isTrashID(id):
-		if _, err := checkpoint.ParseTrashID(id); err != nil {
-			return misuse(program+" trash list shows the ids", "%v", err)
-		}
-	case id == "undo" || id == "redo", len(id) == 32 && in.count("session", "principal") == 0:
-		return nil // of the session; or an id of Moltis
-	default:
-		if _, err := checkpoint.ParseID(id); err != nil {
-			return storeError(err)
-		}
-	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		whose := ""
-		if isTrashID(in.arg(0)) {
-			t, err := in.findTrashed(ctx, db, in.arg(0))
-			if err != nil {
-				return err
-			}
-			whose = t.Principal
-		} else {
-			c, err := in.find(ctx, db)
-			if err != nil {
-				return err
-			}
-			whose = c.Principal
-		}
-		if whose != "" {
-			in.values["principal"] = whose
-		}
-		return nil
-	})
 }
 
 func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
@@ -245,25 +186,21 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if abs != nil {
 		args["paths"] = abs
 	}
+	err := in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
+		id, _ := args["id"].(string)
+		ofNewest := tool == "checkpoint_diff" && in.count("turn", "since", "label") == 0
+		newest, err := in.whose(ctx, db, id, ofNewest)
+		if newest != nil && ofNewest {
+			args["id"] = newest.ID
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
-	}
-	if _, _, err := in.storePlace(false); err != nil { // opening the suite would make one
-		return err
-	}
-	// of a session, also where none is named
-	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" {
-		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-			if err := in.newestSession(ctx, db); err != nil {
-				return err
-			}
-			return in.seen(ctx, db, cmp.Or(in.option("principal"), "local"),
-				cmp.Or(in.option("session"), "default"))
-		})
-		if err != nil {
-			return err
-		}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -310,54 +247,59 @@ func (in *invocation) client() string {
 	return program + " " + in.command.path
 }
 
-// newestSession has --session name the session that changed something last below the root or the
-// working directory, or else anywhere, where nobody named one: each run of a server has its own. Of a session that is named,
-// --principal is the one that changed something in it last, unless local has one of this name.
-func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) error {
-	if session := in.option("session"); session != "" {
-		known, err := db.Seen(ctx, cmp.Or(in.option("principal"), "local"), session)
-		if err != nil || known || in.given("principal") {
-			return err
+// whose sets --principal, and --session where it is needed, to those whose history a call is about: of an id those of its checkpoint or
+// entry of the trash, and else those of the newest change here, or anywhere where none is here. It gives that change, nil where there is an
+// id. Without --principal the changes of local come first, unless those of anybody count alike.
+func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, anybody bool) (*checkpoint.Checkpoint, error) {
+	switch {
+	case isTrashID(id):
+		t, err := in.findTrashed(ctx, db, id)
+		if err == nil && t.Principal != "" {
+			in.values["principal"] = t.Principal
 		}
-		page, err := db.List(ctx, checkpoint.Filter{Session: session, AllSessions: true, Limit: 1})
-		if err == nil && len(page.Checkpoints) > 0 {
-			in.values["principal"] = page.Checkpoints[0].Principal
-			fmt.Fprintf(in.err, "%s: of principal %s\n", program, visible(in.values["principal"]))
+		return nil, err
+	case len(id) == 32: // of Moltis
+		return nil, nil
+	case id != "" && id != "undo" && id != "redo":
+		c, err := in.find(ctx, db)
+		if err == nil && c.Principal != "" {
+			in.values["principal"] = c.Principal
 		}
-		return err
+		return nil, err
 	}
-	here, err := in.root()
-	if err == nil && here == "" {
-		here, err = os.Getwd()
-	}
-	if err == nil {
-		here, err = filepath.EvalSymlinks(here)
-	}
+	here, err := in.here()
 	if err != nil {
-		here = "" // it is gone: anywhere then
+		return nil, err
 	}
-	for _, dir := range []string{here, ""} {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: cmp.Or(in.option("principal"), "local"),
-			AllSessions: true, NoReads: true, PathContains: dir, Limit: 100})
+	type look struct{ principal, dir string }
+	looks := []look{{in.option("principal"), here}, {in.option("principal"), ""}}
+	if !in.given("principal") && !anybody {
+		looks = append([]look{{"local", here}, {"local", ""}}, looks...)
+	}
+	for _, at := range looks {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: at.principal, Session: in.option("session"),
+			AllSessions: true, NoReads: true, PathContains: at.dir, Limit: 100})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			if slices.Contains(notByCalls, c.Kind) || !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
-				return strings.HasPrefix(ch.Path, strings.TrimSuffix(dir, "/")+"/")
-			}) {
+			if slices.Contains(notByCalls, c.Kind) ||
+				at.dir != "" && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool { return liesIn(at.dir, ch.Path) }) {
 				continue
 			}
-			if c.Session != "default" {
+			if c.Session != "default" && !in.given("session") {
 				in.values["session"] = c.Session
-				fmt.Fprintf(in.err, "%s: of session %s, which changed something last\n", program,
-					visible(c.Session))
+				fmt.Fprintf(in.err, "%s: of session %s, which changed something last\n", program, visible(c.Session))
 			}
-			return nil
+			if c.Principal != "local" && !in.given("principal") {
+				in.values["principal"] = c.Principal
+				fmt.Fprintf(in.err, "%s: of principal %s\n", program, visible(c.Principal))
+			}
+			return c, nil
 		}
 	}
-	return nil
+	return nil, &exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}
 }
 
 // notByCalls are the kinds of checkpoints that no call of a tool made.

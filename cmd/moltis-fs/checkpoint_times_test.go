@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,15 +36,16 @@ func TestShownTimesAreTaken(t *testing.T) {
 	must(t, db.Close())
 	list := func(args ...string) []string {
 		t.Helper()
-		status, out, errs := runWith(t, "", append([]string{"checkpoint", "list", "--data-dir", dir}, args...)...)
+		status, out, errs := runWith(t, "", append([]string{"log", "--all", "--data-dir", dir}, args...)...)
 		if status != exitOK {
 			t.Fatalf("%v: status %d: %s", args, status, errs)
 		}
-		return strings.Split(strings.TrimSpace(out), "\n")
+		return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.HasPrefix(line, "ck-") })
 	}
-	middle := strings.Fields(list()[1])
-	for _, form := range []string{middle[1], "2026-07-21T23:31:00-04:00", "2026-07-21 23:31:00 -0400", "2026-07-21 23:31", "2026-07-22T03:31:00Z"} {
-		if since, until := list("--since", form), list("--until", form); len(since) != 2 || len(until) != 1 || !strings.Contains(since[1], middle[0]) {
+	middle, _, _ := strings.Cut(list()[1], " ")
+	_, shown, _ := runWith(t, "", "checkpoint", "show", middle, "--data-dir", dir)
+	for _, form := range []string{strings.Fields(shown)[1], "2026-07-21T23:31:00-04:00", "2026-07-21 23:31:00 -0400", "2026-07-21 23:31", "2026-07-22T03:31:00Z"} {
+		if since, until := list("--since", form), list("--until", form); len(since) != 2 || len(until) != 1 || !strings.HasPrefix(since[1], middle) {
 			t.Errorf("%s: since\n%s\nuntil\n%s", form, since, until)
 		}
 	}
@@ -62,9 +64,9 @@ func TestMistakesEndAlike(t *testing.T) {
 	must(t, err)
 	must(t, db.Close())
 	for _, line := range []string{
-		"checkpoint show ck-UUU", "checkpoint pin ck-UUU", "checkpoint unpin ck-UUU", "diff ck-UUU", "restore ck-UUU", "diff ck-UUU --session s",
+		"checkpoint show ck-UUU", "checkpoint pin ck-UUU", "checkpoint unpin ck-UUU", "diff ck-UUU", "restore ck-UUU",
 		"trash restore tr-UUU", "restore tr-UUU", "diff nonsense", "restore nonsense --dry-run",
-		"checkpoint list --since monday", "checkpoint list --until monday", "diff --since monday", "checkpoint rewind --since monday", "store export --since monday",
+		"log --since monday", "log --until monday", "diff --since monday", "checkpoint rewind --since monday", "store export --since monday",
 	} {
 		for _, how := range []string{"", " --json"} {
 			if how != "" && strings.Contains(line, "export") {

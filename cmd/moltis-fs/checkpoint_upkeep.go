@@ -36,7 +36,7 @@ kept to.`,
 		options:  options("dry-run" + onStore),
 		examples: []string{"moltis-fs store gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.GC(ctx, in.given("dry-run"))
 				if err != nil {
 					return err
@@ -72,7 +72,7 @@ func checkpointCheckCommand() *command {
 		name: "check", short: "check the store for damage",
 		long: `The exit status is 1 when something is wrong with the store. If the catalog itself is
 damaged, the next start that has the store to itself moves it to checkpoints/damaged-… in the data
-directory and begins a new one. With that directory as --data-dir, checkpoint list, show, diff and
+directory and begins a new one. With that directory as --data-dir, log, checkpoint show, diff and store
 export still give what can be read of it.
 
 A change of several paths that a crash interrupted is named, and is no fault of the store.
@@ -84,7 +84,7 @@ such as undo --dry-run with a --config without that rule.`,
 		),
 		examples: []string{"moltis-fs store check --data"},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.Check(ctx, in.given("data"))
 				if err != nil {
 					return err
@@ -137,7 +137,7 @@ func checkpointStatsCommand() *command {
 		name: "stats", short: "show the size and contents of the store",
 		options: options(onStore), examples: []string{"moltis-fs store stats"},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				s, err := db.Stats(ctx)
 				if err != nil {
 					return err
@@ -171,7 +171,7 @@ func checkpointStatsCommand() *command {
 
 func checkpointImportCommand() *command {
 	return &command{
-		records: "import", name: "import", args: "DIR", min: 1, max: 1,
+		records: "import", creates: true, name: "import", args: "DIR", min: 1, max: 1,
 		short: "import the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually
 ~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal, in the
@@ -189,7 +189,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 				return misuse("name the checkpoints folder of a Moltis data directory",
 					"%s is not a directory", visible(in.arg(0)))
 			}
-			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				// Calls without a name are of "local", so that they can restore them.
 				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"))
 				answer := struct {
@@ -237,7 +237,7 @@ tree (docs/operations.md).`,
 				return misuse("name a directory that is empty or not there yet", "%s is not empty", visible(to))
 			}
 			var report *checkpoint.Report
-			err = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			err = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				if err := db.Backup(ctx, filepath.Join(to, "checkpoints")); err != nil {
 					return err
 				}
@@ -254,7 +254,7 @@ tree (docs/operations.md).`,
 
 // readBack opens a copy of the store and reads every content.
 func (in *invocation) readBack(ctx context.Context, dir string) (r *checkpoint.Report, err error) {
-	_, o, err := in.storePlace(false)
+	_, o, err := in.storePlace()
 	if err != nil {
 		return nil, err
 	}

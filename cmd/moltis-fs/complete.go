@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	runs "moltisfs/internal/run"
 )
 
 // The functions below give completions: ids of changes, of the trash, of questions and of tokens, and sessions. A store that can't be
@@ -14,7 +15,7 @@ import (
 
 // newestOf gives the names that name makes of the newest 100 changes, each once.
 func newestOf(ctx context.Context, in *invocation, name func(*checkpoint.Checkpoint) string) (out []string) {
-	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	_ = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, NoReads: true, Limit: 100})
 		for i := range page.Checkpoints {
 			if n := name(&page.Checkpoints[i]); !slices.Contains(out, n) {
@@ -37,7 +38,7 @@ func sessionsOf(ctx context.Context, in *invocation) []string {
 }
 
 func trashOf(ctx context.Context, in *invocation) (out []string) {
-	_ = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	_ = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		page, err := db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Limit: 100})
 		for _, t := range page.Entries {
 			out = append(out, fmt.Sprintf("%s\t%s", t.ID, visible(t.Path)))
@@ -52,6 +53,16 @@ func waitingOf(_ context.Context, in *invocation) (out []string) {
 		waiting, _ := q.List(false) // it may not be readable
 		for i := range waiting {
 			out = append(out, fmt.Sprintf("%s\t%s %s", waiting[i].ID, waiting[i].Question.Tool, pathsText(waiting[i].Question.Paths)))
+		}
+	}
+	return out
+}
+
+func keptRuns(_ context.Context, in *invocation) (out []string) {
+	if dir, err := in.hostData(); err == nil {
+		kept, _ := runs.List(dir) // none are named
+		for _, r := range kept {
+			out = append(out, r.ID+"\t"+r.Command)
 		}
 	}
 	return out

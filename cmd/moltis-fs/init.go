@@ -335,10 +335,7 @@ func (c *client) write(path, self, root string) error {
 	case taken && !ours:
 		return misuse("rename that entry, or add ours by hand under another name", "%s has another server called %q", visible(path), entryName)
 	}
-	next, err := c.without(old)
-	if err == nil {
-		next, err = c.with(next, self, root)
-	}
+	next, err := c.with(old, self, root)
 	if err != nil {
 		return misuse("mend it, or add the entry by hand", "%s can't take the entry: %v", visible(path), err)
 	}
@@ -408,13 +405,14 @@ func (c *client) has(text []byte) (ours, taken bool, err error) {
 	return len(args) > 1 && args[0] == "mcp" && args[1] == "--root", taken, nil
 }
 
-// with gives the client's file with our entry.
+// with gives the client's file with our entry, in the place of one that is there.
 func (c *client) with(text []byte, self, root string) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return []byte(c.text(self, root) + "\n"), nil
 	}
 	if c.shape == "toml" {
-		return []byte(strings.TrimRight(string(text), "\n") + "\n\n" + c.text(self, root) + "\n"), nil
+		text, err := c.without(text)
+		return []byte(strings.TrimRight(string(text), "\n") + "\n\n" + c.text(self, root) + "\n"), err
 	}
 	v, err := hujson.Parse(text)
 	if err != nil {
@@ -429,7 +427,8 @@ func (c *client) with(text []byte, self, root string) ([]byte, error) {
 	return v.Pack(), err
 }
 
-// add puts a member at the end of the object at a JSON pointer, on a line of its own, indented as its neighbours or by indent.
+// add puts a member at the end of the object at a JSON pointer, on a line of its own, indented as its neighbours or by indent. One of that
+// name that is there gets the value.
 func add(v *hujson.Value, at, name string, value any, indent string) error {
 	object, ok := v.Find(at).Value.(*hujson.Object)
 	if !ok {
@@ -454,6 +453,10 @@ func add(v *hujson.Value, at, name string, value any, indent string) error {
 	parsed, err := hujson.Parse(text)
 	if err != nil {
 		return err
+	}
+	if there := v.Find(at + "/" + name); there != nil {
+		there.Value = parsed.Value
+		return nil
 	}
 	object.Members = append(object.Members, hujson.ObjectMember{
 		Name:  hujson.Value{BeforeExtra: hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + indent), Value: hujson.String(name)},
@@ -482,23 +485,10 @@ func (c *client) without(text []byte) ([]byte, error) {
 		return []byte(strings.TrimRight(strings.Join(kept, ""), "\n") + "\n"), nil
 	}
 	v, err := hujson.Parse(text)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = v.Patch(fmt.Appendf(nil, `[{"op": "remove", "path": "/%s/%s"}]`, c.key, entryName))
 	}
-	object, ok := v.Find("/" + c.key).Value.(*hujson.Object)
-	if !ok {
-		return nil, fmt.Errorf("%q is no object", c.key)
-	}
-	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Name.Value.(hujson.Literal).String() == entryName })
-	// comments before it belong to its neighbours
-	comments := strings.TrimRight(string(object.Members[i].Name.BeforeExtra), " \t\n")
-	object.Members = slices.Delete(object.Members, i, i+1)
-	after := &object.AfterExtra
-	if i < len(object.Members) {
-		after = &object.Members[i].Name.BeforeExtra
-	}
-	*after = hujson.Extra(comments + string(*after))
-	return v.Pack(), nil
+	return v.Pack(), err
 }
 
 // sameJSON says whether two files say the same, however they are set; of what is no JSON, whether the bytes are the same.

@@ -12,7 +12,6 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
-	"moltisfs/tools"
 )
 
 func logCommand() *command {
@@ -21,9 +20,11 @@ func logCommand() *command {
 		short: "list changes, newest first, with their files",
 		long: `It lists what tools changed below the root or the working directory, of all sessions, or only at
 the PATHs and below them: when, by which tool, for whom, and how many lines came and went in each file.` + timesTaken,
-		options: options("since until limit cursor principal session root"+onStore,
+		options: options("contains since until limit cursor principal session root"+onStore,
 			opt("all", "", "list changes everywhere, not only below the working directory"),
 			opt("turn", "NAME", "only of this turn"),
+			opt("tool", "NAME", "only of this tool, or of this kind, as external"),
+			opt("label", "TEXT", "only with this label"),
 			opt("name-only", "", "list the names of the files alone, each once, of the last 1000 changes unless --limit says otherwise")),
 		examples: []string{"moltis-fs log", "moltis-fs log --since 1h src", "moltis-fs log --session s1 --name-only"},
 	}
@@ -58,14 +59,8 @@ type logFile struct {
 }
 
 func showLog(ctx context.Context, in *invocation) error {
-	who := in.operator()
-	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true,
-		Turn: in.option("turn"), Cursor: in.option("cursor")}
-	var err error
-	if f.Since, err = in.when("since"); err != nil {
-		return err
-	}
-	if f.Until, err = in.when("until"); err != nil {
+	f, err := in.filter()
+	if err != nil {
 		return err
 	}
 	most := 20
@@ -80,10 +75,10 @@ func showLog(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	if len(dirs) == 1 {
+	if len(dirs) == 1 && f.PathContains == "" {
 		f.PathContains = dirs[0]
 	}
-	rows := []logRow{}
+	rows, notes := []logRow{}, []string{}
 	list := func(ctx context.Context, db *checkpoint.DB) error {
 		for len(rows) < limit {
 			f.Limit = limit - len(rows)
@@ -98,7 +93,7 @@ func showLog(ctx context.Context, in *invocation) error {
 				}) {
 					continue
 				}
-				rows = append(rows, logged(ctx, db, c))
+				rows, notes = append(rows, logged(ctx, db, c)), append(notes, notesOf(c))
 			}
 			if f.Cursor = page.Next; f.Cursor == "" {
 				break
@@ -106,11 +101,7 @@ func showLog(ctx context.Context, in *invocation) error {
 		}
 		return nil
 	}
-	data, err := in.dataDir()
-	if err == nil && thereIsAStore(filepath.Join(data, "checkpoints")) == nil {
-		err = in.withStore(ctx, false, list)
-	}
-	if err != nil {
+	if err := in.withStoreIfAny(ctx, list); err != nil {
 		return err
 	}
 	if len(rows) == 0 && !in.given("json") {
@@ -118,51 +109,31 @@ func showLog(ctx context.Context, in *invocation) error {
 		if len(dirs) > 0 {
 			what += " below " + visible(strings.Join(dirs, ", "))
 		}
-		in.empty(what, "principal", "session", "turn", "since", "until")
+		in.empty(what)
 	}
 	return in.answer(struct {
 		Changes []logRow `json:"changes"`
 		Next    string   `json:"next_cursor,omitempty"`
-	}{rows, f.Cursor}, "%s", in.logText(rows, here, f.Cursor))
+	}{rows, f.Cursor}, "%s", in.logText(rows, notes, here, f.Cursor))
 }
 
-// newestChange gives the id of the newest change that the log has.
-func (in *invocation) newestChange(ctx context.Context) (id string, err error) {
-	dirs, _, err := in.logged()
-	if err != nil {
-		return "", err
+// here is the directory that a command is about where nobody names one: that of --root, or the working directory, by its true name. "": it is
+// gone.
+func (in *invocation) here() (string, error) {
+	dir, err := in.root()
+	if err == nil && dir == "" {
+		dir, _ = os.Getwd() // "" where it is gone
 	}
-	who := in.operator()
-	f := checkpoint.Filter{Principal: who.Principal, Session: who.Session, AllSessions: true, NoReads: true, Limit: 1}
-	if len(dirs) == 1 {
-		f.PathContains = strings.TrimSuffix(dirs[0], "/") + "/"
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
 	}
-	err = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		page, err := db.List(ctx, f)
-		if err == nil && len(page.Checkpoints) == 0 {
-			return &exitError{exitRefused, "nothing was changed yet below " + visible(strings.Join(dirs, ", ")),
-				program + " log --all lists changes everywhere", tools.KindNotFound}
-		}
-		if err == nil {
-			id = string(page.Checkpoints[0].ID)
-		}
-		return err
-	})
-	return id, err
+	return dir, err
 }
 
 // logged gives the paths that the log is about, none for everything, and the directory that names are relative to.
 func (in *invocation) logged() (dirs []string, here string, err error) {
-	if here, err = in.root(); err != nil {
+	if here, err = in.here(); err != nil || here == "" { // it is gone: everything, by whole names
 		return nil, "", err
-	}
-	if here == "" {
-		if here, err = os.Getwd(); err != nil {
-			return nil, "", nil // it is gone: everything, by whole names
-		}
-	}
-	if real, err := filepath.EvalSymlinks(here); err == nil {
-		here = real
 	}
 	for _, p := range in.args {
 		abs, err := filepath.Abs(p)
@@ -238,28 +209,14 @@ func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded)
 	return added, removed, true
 }
 
-// logText is the log for people, with names relative to the directory here where they lie in it.
-func (in *invocation) logText(rows []logRow, here, next string) string {
+// logText is the log for people, with the notes on each row, and names relative to the directory here where they lie in it.
+func (in *invocation) logText(rows []logRow, notes []string, here, next string) string {
 	var b strings.Builder
-	turn, named := "", map[string]bool{}
-	for _, r := range rows {
-		if r.Turn != turn && !in.given("name-only") {
-			if turn = r.Turn; turn != "" {
-				fmt.Fprintf(&b, "turn %s\n", visible(turn))
-			}
-		}
+	named := map[string]bool{}
+	for i, r := range rows {
 		if !in.given("name-only") {
-			fmt.Fprintf(&b, "%s  %s  %s  %s/%s", r.ID, r.Tool, ageText(time.Since(r.Time)), visible(r.Principal), visible(r.Session))
-			if r.Label != "" {
-				fmt.Fprintf(&b, "  label %s", visible(r.Label))
-			}
-			if r.UndoOf != "" {
-				fmt.Fprintf(&b, "  undoes %s", r.UndoOf)
-			}
-			if r.UndoneBy != "" {
-				fmt.Fprintf(&b, "  undone by %s", r.UndoneBy)
-			}
-			b.WriteByte('\n')
+			head := fmt.Sprintf("%s  %s  %s  %s/%s  %s", r.ID, r.Tool, ageText(time.Since(r.Time)), visible(r.Principal), visible(r.Session), notes[i])
+			b.WriteString(strings.TrimSpace(head) + "\n")
 		}
 		for _, f := range r.Files {
 			name := fromHere(here, f.Path)
@@ -285,10 +242,9 @@ func (in *invocation) logText(rows []logRow, here, next string) string {
 	}
 	if next != "" && in.given("name-only") {
 		fmt.Fprintf(in.err, "%s: older changes: --cursor %s\n", program, next)
-	} else if next != "" {
-		b.WriteString("more: --cursor " + next + "\n")
+		return b.String()
 	}
-	return b.String()
+	return b.String() + more(next)
 }
 
 // fromHere is a path for people: relative to the directory here where it lies in it.

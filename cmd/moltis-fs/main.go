@@ -45,7 +45,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/js"
 	"moltisfs/internal/landlock"
-	runs "moltisfs/internal/run"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -338,12 +337,12 @@ type command struct {
 	long     string                                      // paragraphs
 	args     string                                      // the positional arguments as help shows them
 	min, max int                                         // how many there may be
-	first    func() []string                             // what the first of them may be, for completions
-	ids      func(context.Context, *invocation) []string // what is there to be named by the arguments, for completions
+	ids      func(context.Context, *invocation) []string // what the arguments may name, for completions; nil: files
 	options  []option
 	examples []string
 	below    []*command // without run one of them is needed: see listing
 	hidden   bool
+	creates  bool // it makes the data directory and the store where there is none
 	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
 
@@ -356,7 +355,8 @@ type option struct {
 	value string   // what help calls the value; "" for a switch
 	words []string // the only values taken; nil for any
 	doc   string
-	many  bool // it may be given more than once
+	many  bool                                        // it may be given more than once
+	ids   func(context.Context, *invocation) []string // what it may name, for completions
 }
 
 // opt is a row of a command's options. words, if any, are the only values taken.
@@ -377,7 +377,7 @@ var shared = []option{
 	opt("data-dir", "DIR", "where the history, the audit log and locks are (default: $MOLTIS_DATA_DIR, else ~/.moltis-fs)"),
 	opt("root", "DIR", "the workspace root; nothing outside can be touched, whatever the configuration allows"),
 	opt("principal", "NAME", "who calls, or whose history it is (default for calls: local)"),
-	opt("session", "NAME", "the session, which has its own reads, checkpoints and trash"),
+	{name: "session", value: "NAME", doc: "the session, which has its own reads, checkpoints and trash", ids: sessionsOf},
 	opt("sandbox", "NAME", "the sandbox: its name as in answers and records, or one of its sessions"),
 	opt("policies-json", "JSON|FILE", "the policy chain, in place of tools.fs.policies: "+
 		policiesForm+", or a file with that"),
@@ -425,7 +425,7 @@ func commands() []*command {
 func daily() []*command {
 	return []*command{
 		initCommand(), statusCommand(), logCommand(), diffCommand(), walkCommand("undo", "undo a session's newest change"),
-		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand(), trashCommand(), auditCommand(),
+		walkCommand("redo", "undo a session's newest undo"), restoreCommand(), runCommand(), approveCommand("approve"), trashCommand(), auditCommand(),
 	}
 }
 
@@ -526,7 +526,7 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetHelpCommand(helpCommand(root))
-	root.SetHelpFunc(writeHelp)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), helpText(c)) })
 	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
 	unsorted()
 	return root
@@ -615,17 +615,17 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			return nil
 		},
 	}
-	if c.ids != nil {
-		cc.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return c.ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
+	completes := func(ids func(context.Context, *invocation) []string) cobra.CompletionFunc {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return ids(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	if c.first != nil {
-		cc.ValidArgsFunction = func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(given) > 0 {
+	if c.ids != nil {
+		cc.ValidArgsFunction = func(cc *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if c.name == "call" && len(given) > 0 { // what follows the tool may be a file
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return c.first(), cobra.ShellCompDirectiveNoFileComp
+			return completes(c.ids)(cc, given, begun)
 		}
 	}
 	for _, b := range c.below {
@@ -646,20 +646,8 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
 		case o.value == "DIR":
 			_ = cc.MarkFlagDirname(o.name)
-		case o.name == "session" && c.name != "mcp":
-			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return sessionsOf(context.Background(), in.unrecorded()), cobra.ShellCompDirectiveNoFileComp
-			})
-		case c.name == "run" && o.value == "ID":
-			_ = cc.RegisterFlagCompletionFunc(o.name, func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
-				if dir, err := in.hostData(); err == nil {
-					kept, _ := runs.List(dir) // none are named
-					for _, r := range kept {
-						ids = append(ids, r.ID+"\t"+r.Command)
-					}
-				}
-				return ids, cobra.ShellCompDirectiveNoFileComp
-			})
+		case o.ids != nil:
+			_ = cc.RegisterFlagCompletionFunc(o.name, completes(o.ids))
 		case o.value != "FILE":
 			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 		}
@@ -742,12 +730,11 @@ func optionError(cc *cobra.Command, err error) error {
 
 const overview = `"COMMAND --help" explains a command, "help TOOL" a tool, "help options" options.`
 
-// writeHelp is the help of a command, with the commands below it first. It is code, because a template
+// helpText is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
-func writeHelp(c *cobra.Command, _ []string) {
+func helpText(c *cobra.Command) string {
 	if !c.HasParent() {
-		fmt.Fprint(c.OutOrStdout(), rootHelp(c.Short))
-		return
+		return rootHelp(c.Short)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
@@ -772,7 +759,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 	if runs {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
-	fmt.Fprint(c.OutOrStdout(), b.String())
+	return b.String()
 }
 
 // optionsHelp explains the options of the command c that are its own, and names the common ones.
@@ -901,71 +888,26 @@ func manTree(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manPage gives the manual page of the command c, in the man macros of troff.
+// manPage gives the manual page of the command c, in the man macros of troff. It has the text of its help.
 func manPage(c *cobra.Command) []byte {
 	c.InitDefaultHelpFlag()
-	escape := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
-	var b strings.Builder
-	add := func(format string, texts ...string) {
-		escaped := make([]any, len(texts))
-		for i, t := range texts {
-			escaped[i] = escape.Replace("\n" + t)[1:]
-		}
-		fmt.Fprintf(&b, format+"\n", escaped...)
-	}
 	build, when := readBuild(), time.Now()
 	if t, err := time.Parse(time.RFC3339, build.Time); err == nil {
 		when = t
 	}
 	dashed := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	add(`.TH "`+strings.ToUpper(dashed)+`" "1" "%s" "%s"`, when.Format("Jan 2006"), program+" "+build.Version)
-	add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s", dashed, c.Short, strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
-	add(".SH DESCRIPTION")
-	for i, paragraph := range strings.Split(strings.TrimSpace(cmp.Or(c.Long, c.Short)), "\n\n") {
-		if i > 0 {
-			add(".PP")
-		}
-		indented := false // which are examples
-		for l := range strings.SplitSeq(paragraph, "\n") {
-			if is := strings.HasPrefix(l, "  "); is != indented {
-				add(map[bool]string{true: ".EX", false: ".EE"}[is])
-				indented = is
-			}
-			add("%s", l)
-		}
-		if indented {
-			add(".EE")
-		}
-	}
 	var see []string
-	title := ".SH COMMANDS"
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {
-			add(title+"\n.TP\n.B %s\n%s", below.Name(), below.Short)
-			title, see = "", append(see, dashed+"-"+below.Name()+"(1)")
+			see = append(see, dashed+"-"+below.Name()+"(1)")
 		}
-	}
-	title = ".SH OPTIONS"
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			kind := f.Value.Type()
-			if f.NoOptDefVal != "" {
-				kind = ""
-			}
-			add(title+"\n.TP\n\\fB%s\\fP %s\n%s", "--"+f.Name, kind, f.Usage)
-			title = ""
-		}
-	})
-	if c.Example != "" {
-		add(".SH EXAMPLE\n.EX\n%s\n.EE", c.Example)
 	}
 	if c.HasParent() {
 		see = append(see, strings.ReplaceAll(c.Parent().CommandPath(), " ", "-")+"(1)")
 	}
-	if len(see) > 0 {
-		add(".SH SEE ALSO\n%s", strings.Join(see, ", "))
-	}
-	return []byte(b.String())
+	escape := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
+	return fmt.Appendf(nil, ".TH %q \"1\" %q %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf%s\n.fi\n.SH SEE ALSO\n%s\n", strings.ToUpper(dashed), when.Format("Jan 2006"),
+		program+" "+build.Version, escape.Replace(dashed), escape.Replace(c.Short), escape.Replace("\n"+helpText(c)), escape.Replace(strings.Join(see, ", ")))
 }
 
 // when reads an option that is a time or an age.

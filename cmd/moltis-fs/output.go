@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -205,8 +206,42 @@ func (in *invocation) write(answer []byte) error {
 	return nil
 }
 
+// table answers with v in JSON, or for people with the rows in columns and a line for the next page. Where there are no rows it says so
+// by the words none.
+func (in *invocation) table(v any, rows [][]string, next, none string) error {
+	if in.given("json") {
+		return writeJSON(in, v)
+	}
+	if len(rows) == 0 {
+		in.empty(none)
+	}
+	return in.write([]byte(columns(rows) + more(next)))
+}
+
+// columns sets rows in columns, each as wide as its widest cell.
+func columns(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+// more is the line that says how to see the page behind the cursor next; "" for the last page.
+func more(next string) string {
+	if next == "" {
+		return ""
+	}
+	return "more: --cursor " + next + "\n"
+}
+
+// narrowing are the options that choose what a list has.
+var narrowing = []string{"principal", "session", "contains", "turn", "tool", "label", "since", "until", "cursor"}
+
 // empty says on standard error that a list is, and what narrows it.
-func (in *invocation) empty(what string, narrowing ...string) {
+func (in *invocation) empty(what string) {
 	var by []string
 	for _, name := range narrowing {
 		if in.given(name) {

@@ -117,17 +117,11 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 	for _, log := range []string{"audit", "audit-changes"} {
 		st.AuditSize += sizeBelow(filepath.Join(dir, log))
 	}
-	if thereIsAStore(filepath.Join(dir, "checkpoints")) == nil {
-		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-			stats, err := db.Stats(ctx)
-			st.Store = &stats
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return st, nil
+	return st, in.withStoreIfAny(ctx, func(ctx context.Context, db *checkpoint.DB) error {
+		stats, err := db.Stats(ctx)
+		st.Store = &stats
+		return err
+	})
 }
 
 func (st *status) text(file string) string {

@@ -23,9 +23,8 @@ import (
 // How the commands come to a store: options that name one, opening it, and what is said of
 // failures.
 
-// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless create is
-// set.
-func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options, err error) {
+// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless the command creates it.
+func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return "", o, unusableConfig(err, from)
@@ -35,10 +34,13 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	dir = filepath.Join(data, "checkpoints")
-	if !create {
-		if err := in.thereIsAHistory(dir, cfg); err != nil {
-			return "", o, err
-		}
+	if in.command.creates {
+		err = in.takeDataDir()
+	} else {
+		err = in.thereIsAHistory(dir, cfg)
+	}
+	if err != nil {
+		return "", o, err
 	}
 	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
 		return "", o, misuse("", "%v", err)
@@ -80,20 +82,10 @@ func thereIsAStore(dir string) error {
 }
 
 // withStore runs use on the store and closes it.
-func (in *invocation) withStore(ctx context.Context, create bool,
-	use func(context.Context, *checkpoint.DB) error) error {
+func (in *invocation) withStore(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	if create { // what makes a data directory, or refuses one, is the start of a suite
-		e, _, err := in.openEngineAs(nil, func(*config.Config, *tools.Options) {})
-		if err == nil {
-			err = e.Close()
-		}
-		if err != nil {
-			return storeError(err)
-		}
-	}
-	dir, o, err := in.storePlace(create)
+	dir, o, err := in.storePlace()
 	if err != nil {
 		return err
 	}
@@ -101,13 +93,22 @@ func (in *invocation) withStore(ctx context.Context, create bool,
 	if err != nil {
 		return storeError(err)
 	}
-	if !create && in.count("principal", "session") > 0 {
+	if !in.command.creates && in.count("principal", "session") > 0 {
 		err = in.seen(ctx, db, in.option("principal"), in.option("session"))
 	}
 	if err == nil {
 		err = in.recorded(func() error { return use(ctx, db) })
 	}
 	return storeError(closing(db, err))
+}
+
+// withStoreIfAny is withStore, and does nothing where nothing was changed yet.
+func (in *invocation) withStoreIfAny(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
+	dir, err := in.dataDir()
+	if err != nil || thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+		return err
+	}
+	return in.withStore(ctx, use)
 }
 
 // seen refuses a session that the store does not know, such as a mistyped one. "" stands for any.
@@ -131,7 +132,7 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
-const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; " +
+const worksReadOnly = "log, checkpoint show, store stats, check and export and trash list work there; " +
 	"for the rest use a copy of the data directory"
 
 // storeErrors is the table of errors of a store, with the words for each. No message: the error's.
@@ -141,14 +142,14 @@ var storeErrors = []struct {
 	message, hint string
 	kind          string
 }{
-	{isType[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
+	{isType[*checkpoint.BadIDError], exitMisuse, "", program + " log --all shows the ids", ""},
 	{isType[*checkpoint.BadOpError], exitMisuse, "", "", ""},
 	{isType[*checkpoint.DiskFullError], exitRefused, "",
 		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
 			"max_bytes in [tools.fs.checkpoint] and then store gc --config FILE; and try again",
 		tools.KindIOError},
 	{isErr(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
-		program + " checkpoint list shows the ids", tools.KindNotFound},
+		program + " log --all shows the ids", tools.KindNotFound},
 	{isErr(checkpoint.ErrSealed), exitRefused, "",
 		"give the age identity of that key with --identity FILE", tools.KindUnsupported},
 	{isErr(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
@@ -196,6 +197,14 @@ func storeError(err error) error {
 func (in *invocation) operator() checkpoint.Scope {
 	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"),
 		AllSessions: true}
+}
+
+// filter gives what the options choose: whose changes, of which time, and, where the command takes them, which turn, tool, label and paths.
+func (in *invocation) filter() (f checkpoint.Filter, err error) {
+	f = checkpoint.Filter{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true, NoReads: true,
+		Turn: in.option("turn"), Tool: in.option("tool"), Label: in.option("label"), PathContains: in.option("contains"), Cursor: in.option("cursor")}
+	f.Since, f.Until, err = in.sinceUntil()
+	return f, err
 }
 
 // recorded runs do, between two records where the command has a name in the audit log. A dry run has none.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/config"
@@ -218,19 +217,16 @@ func listTokens(_ context.Context, in *invocation) error {
 	if err != nil {
 		return unusableTokens(err)
 	}
-	rows := []tokenRow{}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	rows, shown := []tokenRow{}, [][]string{}
 	for _, t := range all {
 		rows = append(rows, tokenRowOf(t))
 		used := "never used"
 		if !t.LastUsed.IsZero() {
 			used = "used " + ageText(time.Since(t.LastUsed))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), used, tokenMay(t))
+		shown = append(shown, []string{t.ID, visible(t.Principal), endOf(t), used, tokenMay(t)})
 	}
-	w.Flush()
-	return in.answer(map[string]any{"tokens": rows}, "%s", b.String())
+	return in.table(map[string]any{"tokens": rows}, shown, "", "there are no tokens")
 }
 
 func revokeToken(_ context.Context, in *invocation) error {

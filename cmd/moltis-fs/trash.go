@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -35,7 +33,7 @@ func trashCommand() *command {
 					if !isTrashID(in.arg(0)) {
 						return misuse(program+" trash list shows the ids", "%q is no id of the trash", in.arg(0))
 					}
-					return in.restoreID(ctx, map[string]any{"id": in.arg(0)}, nil)
+					return in.restore(ctx, map[string]any{"id": in.arg(0)}, nil)
 				},
 			},
 			{
@@ -73,35 +71,26 @@ func listTrash(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
-	return in.withTrash(ctx, func(ctx context.Context, db *checkpoint.DB) error {
-		var page checkpoint.TrashPage
-		if db != nil {
-			if page, err = db.TrashList(ctx, f); err != nil {
-				return err
-			}
-		}
-		if len(page.Entries)+len(kept) == 0 {
-			in.empty("the trash holds nothing", "principal", "session", "contains", "cursor")
-		}
-		var b strings.Builder
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, t := range page.Entries {
-			fmt.Fprintf(w, "%s\t%s\tuntil %s\t%s\t%s\n", t.ID, visible(t.Principal),
-				timeText(t.Expires), bytesText(t.Size), visible(t.Path))
-		}
-		w.Flush()
-		if page.Next != "" {
-			b.WriteString("more: --cursor " + page.Next + "\n")
-		}
-		for _, k := range kept {
-			fmt.Fprintf(&b, "kept beside %s, where something else is: %s\n", visible(k.Of), visible(k.Path))
-		}
-		return in.answer(struct {
-			Entries []checkpoint.Trashed `json:"entries"`
-			Next    string               `json:"next_cursor,omitempty"`
-			Kept    []engine.KeptFile    `json:"kept,omitempty"`
-		}{list(page.Entries), page.Next, kept}, "%s", b.String())
+	var page checkpoint.TrashPage
+	err = in.withStoreIfAny(ctx, func(ctx context.Context, db *checkpoint.DB) (err error) {
+		page, err = db.TrashList(ctx, f)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, t := range page.Entries {
+		rows = append(rows, []string{string(t.ID), visible(t.Principal), "until " + timeText(t.Expires), bytesText(t.Size), visible(t.Path)})
+	}
+	for _, k := range kept {
+		rows = append(rows, []string{fmt.Sprintf("kept beside %s, where something else is: %s", visible(k.Of), visible(k.Path))})
+	}
+	return in.table(struct {
+		Entries []checkpoint.Trashed `json:"entries"`
+		Next    string               `json:"next_cursor,omitempty"`
+		Kept    []engine.KeptFile    `json:"kept,omitempty"`
+	}{list(page.Entries), page.Next, kept}, rows, page.Next, "the trash holds nothing")
 }
 
 // kept lists the files that could not be put back and are kept beside their place.
@@ -116,15 +105,6 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 	}
 	defer done()
 	return engine.Kept(ctx, dir, at, remove)
-}
-
-// withTrash is withStore. A missing store is a nil db.
-func (in *invocation) withTrash(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
-	dir, err := in.dataDir()
-	if err == nil && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
-		return use(ctx, nil)
-	}
-	return in.withStore(ctx, false, use)
 }
 
 // mayEmpty asks before what is gone for good. A dry run and an answer of yes need no question.
@@ -184,7 +164,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 	case in.given("kept"):
 		return in.recorded(func() error { return in.dropKept(ctx) })
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		going, err := in.leaving(ctx, db)
 		if err != nil {
 			return err
