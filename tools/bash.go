@@ -72,6 +72,7 @@ type Bash struct {
 	Hints    []string `json:"hints,omitempty"`           // on errors that come of how it was run
 	Diff     string   `json:"diff,omitempty"`            // of [Running.Diff]: nothing was changed
 	Kept     string   `json:"kept,omitempty"`            // the run, where its changes were not made and may be yet
+	Left     string   `json:"-"`                         // where it asked for its changes by [engine.CommitVariable], or ""
 	Note     string   `json:"note,omitempty"`            // which names of arguments were taken for which
 	Warning  string   `json:"warning,omitempty"`
 }
@@ -243,7 +244,18 @@ var bashOutputTool = define[BashOutputArgs](toolRow{
 	if err != nil {
 		return nil, err
 	}
-	return s.finish(ctx, c, sh, ending{partial: value(a.Partial), only: regexp.MustCompile(value(a.Filter))}, nil) // it was checked
+	b, err := s.finish(ctx, c, sh, ending{partial: value(a.Partial)}, nil)
+	if b != nil && a.Filter != nil {
+		only := regexp.MustCompile(*a.Filter) // it was checked
+		for _, out := range []*string{&b.Stdout, &b.Stderr} {
+			var l lines
+			for line := range strings.Lines(*out) {
+				l.add(only.MatchString(line), "%s", line)
+			}
+			*out = l.String()
+		}
+	}
+	return told(b, err)
 })
 
 var killShellTool = define[KillShellArgs](toolRow{
@@ -260,8 +272,16 @@ var killShellTool = define[KillShellArgs](toolRow{
 		return nil, err
 	}
 	e := ending{partial: value(a.Partial), killed: sh.Runs()}
-	return s.finish(ctx, c, sh, e, sh.Kill())
+	return told(s.finish(ctx, c, sh, e, sh.Kill()))
 })
+
+// told is b as the answer of a tool.
+func told(b *Bash, err error) (Payload, error) {
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
 
 func runBash(ctx context.Context, s *Suite, c *engine.Call, a *BashArgs) (Payload, error) {
 	most := s.engine.ShellTime()
@@ -282,36 +302,32 @@ func runBash(ctx context.Context, s *Suite, c *engine.Call, a *BashArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	return s.finish(ctx, c, sh, ending{partial: value(a.Partial)}, sh.Ended(ctx, nil))
+	return told(s.finish(ctx, c, sh, ending{partial: value(a.Partial)}, sh.Ended(ctx, nil)))
 }
 
 // ending says what becomes of the changes of a program.
 type ending struct {
-	killed  bool           // it was ended by the call
-	partial bool           // the changes that are allowed are made although others are not
-	keep    bool           // the run is kept if they are not made
-	diff    bool           // none is made: the answer has the diff
-	only    *regexp.Regexp // of the output only lines that match are given; nil: all
+	killed  bool // it was ended by the call
+	partial bool // the changes that are allowed are made although others are not
+	keep    bool // the run is kept if they are not made
+	resumed bool // the run was there before, and is kept if the program fails, too
+	diff    bool // none is made: the answer has the diff
 }
 
 // finish gives the output of a shell, and where it has ended makes its changes. A refusal to make them has the output, too. failed is the error with
 // which it ended.
-func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e ending, failed error) (Payload, error) {
+func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e ending, failed error) (*Bash, error) {
 	b := &Bash{Status: "running", ShellID: sh.ID, CwdReset: sh.Reset}
 	ended := !sh.Runs()
 	b.Stdout, b.Stderr, b.LeftOut = sh.Written()
-	said := b.Stderr + b.Stdout
-	if e.only != nil {
-		b.Stdout, b.Stderr = matching(e.only, b.Stdout), matching(e.only, b.Stderr)
-	}
 	if !ended {
 		return b, nil
 	}
-	if b.Status = "completed"; e.killed || sh.Status.Limit != "" {
+	if b.Status, b.Left = "completed", sh.Left; e.killed || sh.Status.Limit != "" {
 		b.Status = "killed"
 	}
 	if sh.Ran() {
-		b.ExitCode, b.Hints = &sh.Status.Code, shellHints(said, sh.Run.Options.Network)
+		b.ExitCode, b.Hints = &sh.Status.Code, shellHints(b.Stderr+b.Stdout, sh.Run.Options.Network)
 	}
 	if sh.Status.Err != "" {
 		b.warn(sh.Status.Err)
@@ -319,7 +335,7 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 	if sh.Run.Torn() {
 		b.warn("the machine was started anew since this run: files in it may be empty or cut, so look at them")
 	}
-	err, keep := cmp.Or(failed, sh.Limited()), false
+	err, keep := cmp.Or(failed, sh.Limited()), e.resumed
 	if err == nil {
 		var ran *engine.Ran
 		if ran, err = sh.Apply(ctx, c, e.partial, e.diff); err == nil {
@@ -340,15 +356,6 @@ func (s *Suite) finish(ctx context.Context, c *engine.Call, sh *engine.Shell, e 
 		return nil, withOutput(err, b)
 	}
 	return b, nil
-}
-
-// matching gives the lines of out that match.
-func matching(only *regexp.Regexp, out string) string {
-	var l lines
-	for line := range strings.Lines(out) {
-		l.add(only.MatchString(line), "%s", line)
-	}
-	return l.String()
 }
 
 // withOutput is the refusal of the changes of a program, with what it has written.
@@ -422,8 +429,8 @@ func (s *Suite) Run(ctx context.Context, as Call, p Running) (Payload, error) {
 			if err != nil {
 				return answer{}, err
 			}
-			p, err := s.finish(ctx, c, sh, ending{partial: p.Partial, keep: true, diff: p.Diff}, sh.Ended(ctx, p.Signals))
-			return answer{Payload: p}, err
+			b, err := s.finish(ctx, c, sh, ending{partial: p.Partial, keep: true, resumed: p.Resume != "", diff: p.Diff}, sh.Ended(ctx, p.Signals))
+			return answer{Payload: b}, err
 		},
 		Refuse: func(_ context.Context, c *engine.Call, _ struct{}, no *engine.Refusal) (answer, string) {
 			r := s.refuse(c, as.Tool, nil, no)

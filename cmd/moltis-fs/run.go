@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	runs "moltisfs/internal/run"
 	"moltisfs/tools"
@@ -33,16 +34,18 @@ change: judged path by path, asked about with the diff, stored, and taken back b
 its own. docs/run.md has what is not promised.
 
 If a path is refused, or the answer is no, nothing is changed, and the run is kept: --resume ID asks
-again; --drop ID removes it; status lists them.
+again, or with a COMMAND goes on in it first; --drop ID removes it; status lists them.
 
-Where input and output are a terminal, the program has one of its own, with job control.
+Where input and output are a terminal, the program has one of its own, with job control. In a shell
+there, "moltis-fs run commit" asks about what was changed until then, and a new shell begins where the
+old one was.
 
 Exit status: that of the program; 128 and the signal that ended it; 126 or 127, it can't be run, or is
 not there; 125, it was not started, or its changes were not made.`,
 		options: options("yes approve json"+onSuite,
 			opt("diff", "", "ask nothing, change nothing and keep the run: show what it would change"),
 			opt("partial", "", "make the changes that are allowed, although others are not"),
-			option{name: "resume", value: "ID", doc: "ask again about a run that was kept", ids: keptRuns},
+			option{name: "resume", value: "ID", doc: "go on with a run that was kept", ids: keptRuns},
 			option{name: "drop", value: "ID", doc: "remove a run that was kept", ids: keptRuns},
 			opt("network", "", "let it use the network"),
 			many("write", "DIR", "let it write below DIR, as a cache: at once, and outside of the history"),
@@ -52,16 +55,19 @@ not there; 125, it was not started, or its changes were not made.`,
 			"moltis-fs run --diff -- sed -i s/old/new/ *.go",
 			"moltis-fs run --write ~/.cache -- bash",
 		},
+		below: []*command{{
+			name: "commit", short: "from inside of a run: ask about what was changed until now", run: commitRun,
+			long:     "For a shell that moltis-fs run has started on a terminal. It ends, the question is asked, and a new shell begins\nin the same directory. Its variables are gone, so it is refused while other programs run in it.",
+			examples: []string{"moltis-fs run commit"},
+		}},
 	}
 }
 
 func runProgram(ctx context.Context, in *invocation) error {
-	switch kept := in.given("drop") || in.given("resume"); {
-	case kept && len(in.args) > 0:
-		return misuse(seeHelp(in.command), "--resume and --drop take no COMMAND: a run has one program")
-	case in.given("drop"):
-		return in.dropRun(in.option("drop"))
-	case !kept && (len(in.args) == 0 || in.args[0] == ""):
+	if id := in.option("drop"); id != "" {
+		return in.dropRun(id)
+	}
+	if len(in.args) == 0 && !in.given("resume") || len(in.args) > 0 && in.args[0] == "" {
 		return misuse(seeHelp(in.command), "run needs -- COMMAND [ARGUMENT…], or --resume ID")
 	}
 	// the program gets what the terminal sends; we go on to ask about what it has changed
@@ -95,6 +101,20 @@ func runProgram(ctx context.Context, in *invocation) error {
 	}
 	as := dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Client: program + " run", ByUser: true}
 	a, err := tools.Over(s.e).Run(ctx, as, p)
+	for err == nil && p.Terminal && ctx.Err() == nil {
+		b, _ := a.(*tools.Bash)
+		if r, no := a.(*tools.Refusal); no {
+			b, _ = r.Fields.(*tools.Bash)
+		}
+		if b == nil || b.Left == "" {
+			break
+		}
+		if told := in.tellRun(a); told != nil {
+			report(in.err, told)
+		}
+		p.Dir, p.Resume = b.Left, b.Kept
+		a, err = tools.Over(s.e).Run(ctx, as, p)
+	}
 	if err == nil && in.given("json") {
 		err = in.runJSON(a)
 	} else if err == nil {
@@ -155,6 +175,9 @@ func statusOf(b *tools.Bash) int {
 
 // dropRun removes a run that was kept.
 func (in *invocation) dropRun(id string) error {
+	if len(in.args) > 0 {
+		return misuse(seeHelp(in.command), "--drop takes no COMMAND")
+	}
 	dir, err := in.hostData()
 	if err != nil {
 		return err
@@ -167,6 +190,28 @@ func (in *invocation) dropRun(id string) error {
 		return &exitError{status: exitNotKept, what: e.Error(), hint: e.Do}
 	}
 	return err
+}
+
+// commitRun has the run that it is in end and begin anew: it writes where it is, and ends the shell.
+func commitRun(context.Context, *invocation) error {
+	left := os.Getenv(engine.CommitVariable)
+	if left == "" {
+		return &exitError{status: exitRefused, what: "this is not in a shell that " + program + " run has started on a terminal",
+			hint: "use it in " + program + " run -- bash, without arguments"}
+	}
+	processes, err := filepath.Glob("/proc/[1-9]*")
+	if err == nil && len(processes) > 3 { // process 1, the shell, and this
+		return &exitError{status: exitRefused, what: "other programs run in this shell, and would end with it", hint: "end them first; jobs lists them"}
+	}
+	wd, err := os.Getwd()
+	if err == nil {
+		err = os.WriteFile(left, []byte(wd), 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	shell, err := os.FindProcess(os.Getppid())
+	return errors.Join(err, shell.Signal(syscall.SIGHUP))
 }
 
 // whyNoRun says why programs can't be run over root, and what to change; "" where they can. It tries, and leaves nothing behind.

@@ -287,13 +287,15 @@ func differences(want, got map[string]string) string {
 	return b.String()
 }
 
-// A shell on a terminal has one of its own, and Ctrl-C ends what it runs, not the run. Its changes are asked about at its end.
+// A shell on a terminal has one of its own, and Ctrl-C ends what it runs, not the run. Its changes are asked about when it says so, and at its end.
 func TestRunOnATerminal(t *testing.T) {
 	t.Parallel()
 	needRuns(t)
 	dir := realDir(t)
 	ws := filepath.Join(dir, "ws")
 	laid(t, ws+"/a", "one\n")
+	b, err := os.ReadFile(binary(t)) // which is in /tmp, and that is another one there
+	must(t, errors.Join(err, os.WriteFile(ws+"/"+fileName, b, 0o755)))
 	tty := openTerminal(t)
 	cmd := exec.Command(binary(t), "run", "--root", ws, "--data-dir", filepath.Join(dir, "data"), "--", "sh")
 	cmd.Dir, cmd.Env = ws, append(os.Environ(), "PS1=> ", "NO_COLOR=1", "TERM=dumb")
@@ -306,9 +308,16 @@ func TestRunOnATerminal(t *testing.T) {
 		{"echo star''ted; sleep 1000\n", "started\r\n"},
 		{"\x03", "> "},
 		{"echo two >> a; mkdir d; echo x > d/f; echo y > d/g; echo do''ne\n", "done\r\n> "},
+		{"sleep 1000 &\n", "> "},
+		{"./" + fileName + " run commit\n", "other programs run in this shell"},
+		{"kill $!; wait; cd d\n", "> "},
+		{"../" + fileName + " run commit\n", "[y/N"},
+		{"y\n", "changed 4 paths"},
+		{"", "> "},
+		{"cd ..\n", "> "}, // it was in d
 		{"rm d/f; echo three >> a; echo left\n", "left\r\n"},
 		{"exit 5\n", "[y/N"},
-		{"y\n", "changed 3 paths"},
+		{"y\n", "changed 2 paths"},
 	} {
 		_, err := io.WriteString(tty.host, step.types)
 		must(t, err)

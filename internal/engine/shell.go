@@ -176,18 +176,18 @@ func (e *Engine) ShellTime() time.Duration { return time.Duration(e.programs.Tim
 // ShellArgs say what runs, and how.
 type ShellArgs struct {
 	Line       string        // a command for a shell, which begins where the session's last one has ended; or else
-	Args       []string      // a program
+	Args       []string      // a program; none with Resume: nothing runs
 	Dir        string        // in which it begins, if that is in the workspace
 	Timeout    time.Duration // 0: none
 	Background bool          // it goes on after the call
 
-	Stdin          *os.File
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer // nil: the shell keeps its output
 	Terminal       bool      // it has a terminal of its own
 
 	Network bool     // it has the network, whatever the configuration says
 	Write   []string // directories that it may write, besides those of the configuration
-	Resume  string   // a run that was kept, in which nothing runs; "" is a new one
+	Resume  string   // the run to go on with; "" is a new one
 }
 
 // A Shell is a program that runs, or has run, in a run of its own.
@@ -197,6 +197,7 @@ type Shell struct {
 	Run    *run.Run
 	Status run.Status
 	Reset  string // where it should have begun and could not, since that is outside of the workspace or gone
+	Left   string // the directory in which a shell has ended, or in which a program asked for its changes by [CommitVariable]; or ""
 
 	out, err output
 	kept     bool      // they have what the program writes
@@ -206,6 +207,10 @@ type Shell struct {
 	failed   error
 	key      session.Key
 }
+
+// CommitVariable names a file to a program that is alone on a terminal, such as a shell: if it ends with a directory in there, its changes
+// are asked about and it begins anew in that directory.
+const CommitVariable = "MOLTIS_RUN"
 
 // output keeps what a program writes to one stream: its beginning and its end.
 type output struct {
@@ -276,11 +281,6 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	o.Limits.Time = a.Timeout
 	s := newShell(cmp.Or(a.Line, strings.Join(a.Args, " ")))
 	s.key = c.key()
-	if a.Resume != "" {
-		close(s.ended)
-		s.Run, err = run.Open(c.dataDir, a.Resume)
-		return s, err
-	}
 	if a.Background {
 		if err := c.shells.add(s); err != nil {
 			return nil, err
@@ -292,8 +292,23 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 			c.shells.remove(s)
 		}
 	}()
-	if s.Run, err = run.New(o); err != nil {
+	if a.Resume != "" {
+		s.Run, err = run.Open(c.dataDir, a.Resume)
+	} else {
+		s.Run, err = run.New(o)
+	}
+	if err != nil {
 		return nil, err
+	}
+	nothing := a.Line == "" && len(a.Args) == 0
+	if a.Resume != "" && !nothing {
+		if err = s.Run.Renew(o); err != nil {
+			return nil, errors.Join(err, s.Run.Close())
+		}
+	}
+	if nothing {
+		close(s.ended)
+		return s, nil
 	}
 	p := run.Program{Args: a.Args, Env: c.programs.environ(), Dir: a.Dir, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Terminal: a.Terminal}
 	if p.Stdout == nil {
@@ -308,19 +323,24 @@ func (c *Call) Shell(ctx context.Context, a ShellArgs) (_ *Shell, err error) {
 	}
 	if a.Line != "" {
 		p.Dir, p.Args = c.shells.dir.Get(s.key), c.shellOf(a.Line, left)
+	} else if a.Terminal && len(a.Args) == 1 {
+		p.Env = append(p.Env, CommitVariable+"="+left)
 	}
 	if k, _ := kindOf(c.fs, p.Dir); p.Dir != "" && (k != guardfs.KindDir || !within(p.Dir, o.Root)) {
 		s.Reset, p.Dir = p.Dir, ""
 	}
 	if s.process, err = s.Run.Start(ctx, p); err != nil {
+		if a.Resume != "" {
+			return nil, errors.Join(err, s.Run.Close())
+		}
 		return nil, errors.Join(err, s.Run.Drop())
 	}
 	shells := &c.shells
 	go func() {
 		defer close(s.ended)
 		s.Status, s.failed = s.process.Wait()
-		if dir := s.Run.Temporary(leftName); a.Line != "" && dir != "" && !a.Background {
-			shells.dir.Set(s.key, dir)
+		if s.Left = s.Run.Temporary(leftName); a.Line != "" && s.Left != "" && !a.Background {
+			shells.dir.Set(s.key, s.Left)
 		}
 	}()
 	return s, nil
@@ -341,7 +361,7 @@ func (e *Engine) shellOf(line, left string) []string {
 // Ended waits for the end of the shell, or of ctx. Signals are passed on to the program. One that a limit ended is a refusal of Limited, for nothing
 // of it is kept.
 func (s *Shell) Ended(ctx context.Context, signals <-chan os.Signal) error {
-	for s.Ran() {
+	for {
 		select {
 		case sig := <-signals:
 			if n, ok := sig.(syscall.Signal); ok {
@@ -354,7 +374,6 @@ func (s *Shell) Ended(ctx context.Context, signals <-chan os.Signal) error {
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // Ran says whether a program was started, and not just a run opened.

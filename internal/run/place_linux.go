@@ -143,6 +143,7 @@ type Process struct {
 	over    chan struct{} // closed when all is copied that the program has written
 	why     chan Limit    // why we have ended it: a limit, or ""
 	screen  *screen
+	stdin   *os.File // ours, of the program's input; nil where it is none of ours
 	status  Status
 	err     error
 }
@@ -220,13 +221,8 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{theirs, written, r.lock}
-	if p.Terminal {
-		q.screen = newScreen(p.Stdin, p.Stdout)
-	} else {
-		cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
-		if p.Stdin != nil {
-			cmd.Stdin = p.Stdin
-		}
+	if err := q.connect(p); err != nil {
+		return nil, errors.Join(err, q.control.Close())
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC}
 	if o.Own {
@@ -239,7 +235,11 @@ func (r *Run) launch(ctx context.Context, p Program, o order) (*Process, error) 
 	if !o.Network {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	if q.stdin != nil {
+		q.stdin.Close() //nolint:errcheck // the helper has it
+	}
+	if err != nil {
 		return nil, errors.Join(explain(step(stepPrivate, "/", err).(*stepError), o), q.control.Close())
 	}
 	theirs.Close() //nolint:errcheck // its end is how we hear of the helper's
@@ -438,3 +438,32 @@ func (q *Process) Signal(s syscall.Signal) error {
 
 // Kill ends the program and all that it has started.
 func (q *Process) Kill() { q.stop("") }
+
+// connect connects the helper's standard files, which the program inherits, or those of its terminal.
+func (q *Process) connect(p Program) error {
+	in, file := p.Stdin.(*os.File)
+	if p.Terminal && p.Stdin != nil && !file {
+		return &Error{Why: "the input of a terminal is no file"}
+	}
+	if p.Terminal {
+		q.screen = newScreen(in, p.Stdout)
+		return nil
+	}
+	q.cmd.Stdout, q.cmd.Stderr = p.Stdout, p.Stderr
+	if file {
+		q.cmd.Stdin = in
+	}
+	if file || p.Stdin == nil {
+		return nil
+	}
+	r, w, err := os.Pipe() // os/exec would wait for the reader's end
+	if err != nil {
+		return failed("making a pipe", err)
+	}
+	q.cmd.Stdin, q.stdin = r, r
+	go func() {
+		_, _ = io.Copy(w, p.Stdin) // it fails when the program has ended
+		_ = w.Close()
+	}()
+	return nil
+}

@@ -39,8 +39,7 @@ func TestPrograms(t *testing.T) {
 	both(t, func(t *testing.T) {
 		o := options(t)
 		lay(t, o.Root+"/a", o.Root+"/sub/b")
-		input := filepath.Dir(o.Root) + "/in"
-		must(t, errors.Join(os.WriteFile(o.Root+"/plain", []byte("x"), 0o644), os.WriteFile(input, []byte("in\n"), 0o644)))
+		must(t, os.WriteFile(o.Root+"/plain", []byte("x"), 0o644))
 		r := made(t, o)
 		for _, c := range []struct {
 			args   []string
@@ -63,10 +62,7 @@ func TestPrograms(t *testing.T) {
 			{[]string{"printf", "%s", "\xff\xfe"}, "", Status{}, "\xff\xfe"},
 		} {
 			var b bytes.Buffer
-			in, err := os.Open(input)
-			must(t, err)
-			defer in.Close()
-			q, err := r.Start(t.Context(), Program{Args: c.args, Dir: c.dir, Stdin: in, Stdout: &b, Stderr: &b, Env: os.Environ()})
+			q, err := r.Start(t.Context(), Program{Args: c.args, Dir: c.dir, Stdin: strings.NewReader("in\n"), Stdout: &b, Stderr: &b, Env: os.Environ()})
 			must(t, err)
 			if second, err := r.Start(t.Context(), Program{Args: []string{"true"}}); err == nil { // the first has ended
 				_, err = second.Wait()
@@ -126,6 +122,20 @@ func TestPrograms(t *testing.T) {
 		again, err = Open(o.Data, r.ID())
 		must(t, err)
 		*r = *again
+		if err := r.Renew(Options{Root: realTemp(t), Data: o.Data}); !refuses(err, "is over "+o.Root) {
+			t.Errorf("over another root: %v", err)
+		}
+		more := o
+		more.Hidden = append(more.Hidden, "plain")
+		if err := r.Renew(more); !refuses(err, "when less was closed") {
+			t.Errorf("with more hidden: %v", err)
+		}
+		more = o
+		more.Limits.Disk = 1 << 20
+		must(t, r.Renew(more))
+		if _, s := shell(t, r, "head -c 3000000 /dev/zero > big"); s.Code == 0 {
+			t.Errorf("the limit of later is not that of the run: %v", s)
+		}
 	})
 }
 
@@ -694,6 +704,9 @@ func TestDamaged(t *testing.T) {
 	again, err := Open(o.Data, r.ID())
 	must(t, err)
 	*r = *again
+	if err := r.Renew(o); !refuses(err, "damaged") {
+		t.Error(err)
+	}
 	if _, err := Derive(r.Upper()); !refuses(err, "damaged") {
 		t.Error(err)
 	}

@@ -10,7 +10,6 @@ package run
 
 import (
 	"io"
-	"os"
 	"syscall"
 	"time"
 )
@@ -43,12 +42,12 @@ const (
 	LimitProcesses Limit = "processes"
 )
 
-// A Program is a command that Start runs. Stdout and Stderr are as in os/exec. Its /tmp is empty at the start.
+// A Program is a command that Start runs. Stdin, Stdout and Stderr are as in os/exec. Its /tmp is empty at the start.
 type Program struct {
 	Args           []string // Args[0] is looked up in the PATH of Env
 	Env            []string
-	Dir            string   // absolute; the root where it is empty
-	Stdin          *os.File // nil: it is empty
+	Dir            string // absolute; the root where it is empty
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
 	// Terminal gives the program a terminal of its own, with job control. Stdin is copied into it, and what it shows to

@@ -39,6 +39,9 @@ func (*Run) Temporary(string) string { return "" }
 // ID is empty.
 func (*Run) ID() string { return "" }
 
+// Renew gives the reason.
+func (*Run) Renew(Options) error { return errSystem }
+
 // Torn is false.
 func (*Run) Torn() bool { return false }
 

@@ -101,6 +101,27 @@ func Open(data, id string) (*Run, error) {
 	return r, nil
 }
 
+// Renew gives the options of New to the later programs of a run that was opened. Nothing may be hidden now that was not when it began.
+func (r *Run) Renew(o Options) error {
+	o, own, err := checked(o)
+	switch {
+	case err != nil:
+		return err
+	case r.Root == "":
+		return errDamaged
+	case o.Root != r.Root:
+		return &Error{Why: "the run " + r.id + " is over " + r.Root, Do: "name that as the root"}
+	}
+	for _, name := range o.Hidden {
+		if !under(name, r.Hidden) {
+			return &Error{Why: "the run " + r.id + " was begun when less was closed", Do: "ask about it without a program, or drop it, and begin anew"}
+		}
+	}
+	o.Hidden = r.Hidden
+	r.Options, r.Own = o, own
+	return nil
+}
+
 // List lists the runs of a data directory that nobody has open, the oldest first.
 func List(data string) ([]Info, error) {
 	entries, err := os.ReadDir(runs(data))
@@ -579,3 +600,8 @@ func within(name, dir string) bool {
 
 // failed is the error for what the system says.
 func failed(doing string, err error) error { return &Error{Why: doing, Err: err} }
+
+// under says whether the path name is within one of dirs.
+func under(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return within(name, d) })
+}

@@ -30,7 +30,7 @@
 // The server keeps no state for a connection. A session belongs to its principal, and ends when nobody uses it for
 // an hour, or with the server. Of 1024 the one that was used longest ago ends for one more. All callers are shown the same tools.
 //
-// Bounds: 32 MiB a body, which has one request, and 64 calls at the same time for each principal. Calls beyond wait; all else is
+// Bounds: 32 MiB a body, 100 requests a batch, and 64 calls at the same time for each principal. Calls beyond wait; all else is
 // refused. Of the descriptors of the process a quarter is for connections that have shown no token: beyond them the oldest of those
 // is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
@@ -90,6 +90,8 @@ type Console interface {
 // The bounds.
 const (
 	maxBody    = 32 << 20
+	maxBatch   = 100
+	maxAnswer  = 64 << 20    // of a batch, beyond which its requests are not carried out
 	maxCalls   = 64          // of one principal at the same time; more wait
 	maxBytes   = 8 * maxBody // of its bodies, those of calls that wait too; more are refused
 	minBytes   = 64 << 10    // a body counts as so many at least

@@ -66,6 +66,8 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 		panic("in the dialect")
 	case "broken":
 		return nil, errors.New("the disk at /secret is gone")
+	case "large":
+		return said{"text", `"` + strings.Repeat("x", maxAnswer) + `"`, false}, nil
 	case "slow":
 		d.begun <- struct{}{}
 		select {
@@ -281,7 +283,10 @@ func TestHostileBodies(t *testing.T) {
 		"null":             {"null", `"id":null,"error":{"code":-32600`},
 		"string":           {`"x"`, `"id":null,"error":{"code":-32600`},
 		"empty object":     {"{}", `"id":null,"error":{"code":-32600`},
-		"batch":            {"[" + call + "]", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported`},
+		"empty batch":      {"[]", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600`},
+		"batch of numbers": {"[1,2]", `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the body is not an object"}},{`},
+		"batch in a batch": {"[[" + call + "]]", `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600`},
+		"huge batch":       {"[" + strings.Repeat(call+",", maxBatch) + call + "]", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a batch has at most 100`},
 		"no version":       {strings.Replace(call, `"jsonrpc":"2.0",`, "", 1), `"id":1,"error":{"code":-32600`},
 		"version 1":        {strings.Replace(call, `"2.0"`, `"1.0"`, 1), `"id":1,"error":{"code":-32600`},
 		"version a number": {strings.Replace(call, `"2.0"`, `2.0`, 1), `"id":1,"error":{"code":-32600`},
@@ -311,19 +316,33 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// A request without an id is carried out and not answered; one with an id gets it back as it came.
-func TestNotifications(t *testing.T) {
+// Requests of a batch are answered in their order; one without an id is not answered.
+func TestBatchesAndNotifications(t *testing.T) {
 	t.Parallel()
 	r := run(t)
 	_, secret := r.token(serve.Token{Principal: "ci"})
-	if status, got := r.send(secret, strings.Replace(invocation("Read", ""), `"id":1,`, "", 1)); status != 204 || got != "" || len(r.made()) != 1 {
-		t.Errorf("%d %s, %d calls were carried out", status, got, len(r.made()))
-	}
-	for _, id := range []string{"null", "-7.5", `"a"`} {
-		want := `{"jsonrpc":"2.0","id":` + id + `,"result":`
-		if status, got := r.send(secret, `{"jsonrpc":"2.0","id":`+id+`,"method":"capabilities.list"}`); status != 200 || !strings.HasPrefix(got, want) {
-			t.Errorf("%d %s; want %s", status, got, want)
+	note := strings.Replace(invocation("Read", ""), `"id":1,`, "", 1)
+	for _, c := range []struct {
+		body, want string
+		status     int
+	}{
+		{note, "", 204},
+		{"[" + note + "," + note + "]", "", 204},
+		{"[" + note + "," + invocation("Read", "") + "]", `[{"jsonrpc":"2.0","id":1,"result":{"success":true,`, 200},
+		{`[{"jsonrpc":"2.0","id":3,"method":"x"},{"jsonrpc":"2.0","id":2,"method":"y"}]`, `[{"jsonrpc":"2.0","id":3,"error":`, 200},
+		{`{"jsonrpc":"2.0","id":null,"method":"capabilities.list"}`, `{"jsonrpc":"2.0","id":null,"result":`, 200},
+		{`{"jsonrpc":"2.0","id":-7.5,"method":"capabilities.list"}`, `{"jsonrpc":"2.0","id":-7.5,"result":`, 200},
+	} {
+		if status, got := r.send(secret, c.body); status != c.status || !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %d %s; want %s", c.body, status, got, c.want)
 		}
+	}
+	if len(r.made()) != 5 {
+		t.Errorf("%d calls were carried out", len(r.made()))
+	}
+	_, got := r.send(secret, "["+invocation("large", "")+","+invocation("Read", "")+"]")
+	if !strings.Contains(got[maxAnswer:], `"error":{"code":-32000`) || len(r.made()) != 6 {
+		t.Errorf("after a large answer: %s", got[maxAnswer:])
 	}
 }
 

@@ -43,22 +43,54 @@ func response(id, result json.RawMessage, e *serve.Error) []byte {
 	return ndjson.Reply(id, "error", b)
 }
 
-// answer carries out the request of a body. It is nil where nobody waits for an answer.
+// answer carries out the request of a body, or those of its batch one after the other. It is nil where nobody waits for an answer.
 func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []byte, status int) {
 	begun := time.Now()
-	var result json.RawMessage
-	r, e := decode(bytes.TrimSpace(body))
-	note := e == nil && r.id == nil
-	if e == nil {
-		result, e = s.call(ctx, c, r)
+	items, batch, e := split(bytes.TrimSpace(body))
+	if e != nil {
+		return response(nil, nil, e), http.StatusOK
+	}
+	var all [][]byte
+	size := 0
+	for _, item := range items {
+		r, e := decode(item)
+		note := e == nil && r.id == nil
+		var result json.RawMessage
+		switch {
+		case e != nil:
+		case size > maxAnswer:
+			e = serve.Wrong(codeBusy, "the batch has too much to answer; send this one again, in another")
+		default:
+			result, e = s.call(ctx, c, r)
+		}
+		if !note {
+			one := response(r.id, result, e)
+			all, size = append(all, one), size+len(one)
+		}
 	}
 	switch {
 	case (ctx.Err() != nil || time.Since(begun) > tokenStale) && !s.holds(c): // it was ended, or it waited, as for events
 		return response(nil, nil, serve.Wrong(codeAuth, "the token holds no more")), http.StatusUnauthorized
-	case note:
+	case len(all) == 0:
 		return nil, 0
+	case !batch:
+		return all[0], http.StatusOK
 	}
-	return response(r.id, result, e), http.StatusOK
+	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), http.StatusOK
+}
+
+// split gives the requests of a body: the one that it is, or those of the batch.
+func split(body []byte) (items []json.RawMessage, batch bool, _ *serve.Error) {
+	if batch = len(body) > 0 && body[0] == '[' && json.Valid(body); !batch {
+		return []json.RawMessage{body}, false, nil
+	}
+	switch _ = json.Unmarshal(body, &items); { // it is valid
+	case len(items) == 0:
+		return nil, true, serve.Wrong(codeRequest, "the batch is empty")
+	case len(items) > maxBatch:
+		return nil, true, serve.Wrong(codeRequest, "a batch has at most %d requests", maxBatch)
+	}
+	return items, true, nil
 }
 
 // decode is strict: with a key that is misspelt, or there twice, it would be another request than
