@@ -133,7 +133,8 @@ func (h *history) narrow(ctx context.Context, f *Filter) (w where, err error) {
 			return w, err
 		}
 		if len(seqs) <= few {
-			w.and("op.seq" + in(seqs))
+			w.when(len(seqs) > 0, "op.seq"+in(seqs))
+			w.when(len(seqs) == 0, "op.seq = 0") // one statement, which is compiled once
 			by = "+op."
 			break
 		}
