@@ -93,8 +93,8 @@ func Chosen(by string, offered []Choice, said any) Answer {
 // maxWords bounds the bytes of an answer that are passed on.
 const maxWords = 1 << 10
 
-// Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or
-// q.Expires has passed.
+// Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline has passed. That
+// is q.Expires, which is for those who are asked.
 type Approver interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }

@@ -70,11 +70,6 @@ type line struct {
 }
 
 func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
-	if !q.Expires.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, q.Expires)
-		defer cancel()
-	}
 	if ctx.Err() != nil && t.Walks {
 		return Answer{}, ErrPassed
 	}

@@ -98,13 +98,8 @@ func Open(dir string) *Queue {
 	return &Queue{dir: dir, step: func(string) error { return nil }}
 }
 
-// Ask puts a question and waits until it is answered, until its time is over or until ctx ends.
+// Ask puts a question and waits until it is answered, or until ctx ends.
 func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.Answer, error) {
-	if !question.Expires.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, question.Expires)
-		defer cancel()
-	}
 	if a, over := approval.ContextAnswer(ctx); over {
 		return a, nil
 	}

@@ -169,11 +169,11 @@ func TestLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := Open(t.TempDir())
-				ctx, stop := context.WithCancel(t.Context())
+				whole, end := context.WithTimeout(t.Context(), time.Minute)
+				defer end()
+				ctx, stop := context.WithCancel(whole)
 				defer stop()
-				question := example()
-				question.Expires = time.Now().Add(time.Minute)
-				asked, answer := ask(ctx, t, q, question)
+				asked, answer := ask(ctx, t, q, example())
 				c.end(t, q, asked, stop)
 				if a := <-answer; a.Decision != c.heard || a.err != nil {
 					t.Errorf("the asker hears %+v", a)
@@ -310,9 +310,9 @@ func TestEndNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Open(t.TempDir())
 		full := failing(q.dir, "create")
-		question := example()
-		question.Expires = time.Now().Add(time.Minute)
-		asked, answer := ask(t.Context(), t, full, question)
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		asked, answer := ask(ctx, t, full, example())
 		if a := <-answer; a.Decision != approval.TimedOut || a.err != nil {
 			t.Errorf("%+v", a)
 		}
