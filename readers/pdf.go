@@ -35,7 +35,7 @@ type PDF struct {
 	// with NextPages where that page's text was cut.
 	StartColumn int `json:"start_column,omitempty"`
 	NextColumn  int `json:"next_column,omitempty"`
-	// PagesWithoutText have no text layer, or one of characters that nobody can tell: they are scans, drawings or empty.
+	// PagesWithoutText have no text layer: they are scans, drawings or empty.
 	PagesWithoutText []int       `json:"pages_without_text,omitempty"`
 	PagesFailed      []int       `json:"pages_failed,omitempty"`
 	PagesCut         []int       `json:"pages_cut,omitempty"` // their text was longer than the answer may be
@@ -230,7 +230,7 @@ func (p *PDF) say(shown []pdf.Page, late bool) {
 	}
 	unseen := func(page pdf.Page) bool { return page.Unsaid && page.Image == nil }
 	if slices.ContainsFunc(shown, unseen) {
-		p.note("What has no text (annotations, characters shown as \ufffd) is seen with render: true.")
+		p.note("Annotations without text are seen with render: true.")
 	}
 	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == shown[len(shown)-1].Number-4 {
 		p.note("None of the last pages could be loaded; the document may have fewer pages than it says.")

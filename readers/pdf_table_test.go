@@ -41,14 +41,17 @@ func TestTablePDF(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // there are bombs
 				out, err := exec.CommandContext(ctx, program, "-q", mode, "-enc", "UTF-8", "-l", fmt.Sprint(tablePages), name, "-").Output()
 				cancel()
-				if all := words(strings.ReplaceAll(string(out), "-\n", "")); err == nil && len(all) >= 20 {
-					modes = append(modes, all)
+				all := words(strings.ReplaceAll(string(out), "-\n", ""))
+				if err != nil || len(all) < 20 {
+					break
 				}
+				modes = append(modes, all)
 			}
-			raw, err := os.ReadFile(name)
-			if err != nil || len(modes) < 3 {
+			if len(modes) < 3 {
 				continue
 			}
+			raw, err := os.ReadFile(name)
+			must(t, err)
 			text, n, err := firstPages(t, raw)
 			if err != nil {
 				t.Logf("refused: %s: %v", filepath.Base(name), err)

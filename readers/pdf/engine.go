@@ -66,11 +66,11 @@ type Job struct {
 type Page struct {
 	Number      int
 	Text        string // the text layer, and behind it the words of annotations and form fields
-	NoText      bool   // there is no text layer, or no character of it has a meaning
+	NoText      bool   // there is no text layer
 	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
 	Annotations int    // links included
 	Overlaid    bool   // a form field or an annotation is shown on it
-	Unsaid      bool   // an annotation has no text, or a character no meaning
+	Unsaid      bool   // one of them has no text
 	Failed      bool
 	Image       *PageImage
 
@@ -369,6 +369,17 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 		return nil, err
 	}
 	text, images, scans, failures := int64(0), int64(0), 0, 0
+	// fail notes a page that can't be read, and ends the document after some of them, but for those that are not there.
+	fail := func(page *Page, err error) error {
+		page.Failed = true
+		switch failures++; {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case failures > 4 && !errors.Is(err, pdferrors.ErrPage):
+			return &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
+		}
+		return nil
+	}
 	for _, n := range out.Asked {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -376,20 +387,17 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 		page := Page{Number: n, Objects: -1}
 		loaded, err := in.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: n - 1})
 		if err != nil {
-			if ctx.Err() != nil || !errors.Is(err, pdferrors.ErrPage) && failures > 3 {
-				return nil, broken(ctx, err)
+			if err := fail(&page, err); err != nil {
+				return nil, err
 			}
-			failures++
-			page.Failed = true
 			out.Pages = append(out.Pages, page)
 			continue
 		}
 		at := requests.Page{ByReference: &loaded.Page}
 		if err := p.readPage(ctx, in, doc, at, &page); err != nil {
-			if failures++; ctx.Err() != nil || failures > 4 {
-				return nil, broken(ctx, err)
+			if err := fail(&page, err); err != nil {
+				return nil, err
 			}
-			page.Failed = true
 		}
 		scan := page.NoText && page.DrawnOn() && !page.Failed && !job.TextOnly
 		if page.Text != "" && job.Render { // it is given even where the time is over before it is drawn
@@ -407,10 +415,9 @@ func (p *Engine) readPages(ctx context.Context, in engine.Pdfium, doc references
 				scans++
 			}
 			if err := drawPage(ctx, in, doc, at, job, &page); err != nil {
-				if failures++; ctx.Err() != nil || failures > 3 {
-					return nil, broken(ctx, err)
+				if err := fail(&page, err); err != nil {
+					return nil, err
 				}
-				page.Failed = true
 			} else {
 				images += int64(len(page.Image.Base64))
 			}
@@ -435,10 +442,8 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		return err
 	}
 	page.Text = cleanPageText(text)
-	page.Unsaid = strings.ContainsRune(page.Text, unknown)
-	page.NoText = strings.Trim(page.Text, string(unknown)+" \n") == ""
+	page.NoText = page.Text == ""
 	if page.NoText {
-		page.Text = ""
 		if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
 			page.Objects = c.Count
 		}
@@ -453,7 +458,7 @@ func (p *Engine) readPage(ctx context.Context, in engine.Pdfium, doc references.
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid, page.looks = a.drawn, page.Unsaid || a.mute > 0, a.looks
+		page.Overlaid, page.Unsaid, page.looks = a.drawn, a.mute > 0, a.looks
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}
@@ -487,12 +492,4 @@ func drawPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 	}
 	q.RenderForm, q.Document, q.RenderFlags = true, &doc, enums.FPDF_RENDER_FLAG_ANNOT
 	return withForms(ctx, draw)
-}
-
-// broken says why the sandbox stopped.
-func broken(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%w", &unreadable.Damaged{What: "PDF", Why: pdfReason(err)})
 }

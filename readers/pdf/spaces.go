@@ -56,20 +56,15 @@ func (b box) within(c box) bool {
 	return b.left == b.right || c.left <= middle && middle <= c.right
 }
 
-// unknown stands for a character of which the file does not say what it means.
-const unknown = '\ufffd'
-
-// boxes gives the boxes of a page's characters; a character that PDFium made up has no width. In text it puts unknown where the font
-// maps a code to no character: PDFium takes the code itself, which is the number of a picture in the font, and would show a letter of any
-// script. A code of one byte is left as it is, because it is often right.
-func (l *textPages) boxes(text []rune) ([]box, error) {
-	one, unmapped := l.mod.ExportedFunction("FPDFText_GetLooseCharBox"), l.mod.ExportedFunction("FPDFText_HasUnicodeMapError")
+// boxes gives the boxes of the characters from 0 to n; a character that PDFium made up has no width.
+func (l *textPages) boxes(n int) ([]box, error) {
+	one := l.mod.ExportedFunction("FPDFText_GetLooseCharBox")
 	room, err := l.mod.ExportedFunction("malloc").Call(l.ctx, 16)
 	if err != nil {
 		return nil, err
 	}
 	defer l.mod.ExportedFunction("free").Call(l.ctx, room[0])
-	boxes := make([]box, len(text))
+	boxes := make([]box, n)
 	var stack [3]uint64
 	for i := range boxes {
 		stack = [3]uint64{l.page, uint64(i), room[0]}
@@ -83,16 +78,6 @@ func (l *textPages) boxes(text []rune) ([]box, error) {
 		if uint32(stack[0]) != 0 {
 			f := func(at int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[at:])) }
 			boxes[i] = box{f(0), f(4), f(8), f(12)}
-		}
-		if text[i] <= 0xff {
-			continue
-		}
-		stack = [3]uint64{l.page, uint64(i)}
-		if err := unmapped.CallWithStack(l.ctx, stack[:]); err != nil {
-			return nil, err
-		}
-		if int32(stack[0]) == 1 {
-			text[i] = unknown
 		}
 	}
 	return boxes, nil

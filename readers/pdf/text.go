@@ -61,7 +61,7 @@ func (p *Engine) textAndTurn(in engine.Pdfium, at requests.Page) (string, enums.
 	if len(all) != chars.Count || p.text.mod == nil {
 		return strings.TrimRight(text.Text, "\x00"), turn, nil
 	}
-	boxes, err := p.text.boxes(all)
+	boxes, err := p.text.boxes(chars.Count)
 	if err != nil {
 		return "", -1, err
 	}
