@@ -481,9 +481,6 @@ func (s *Step) sum() []byte {
 		if s.move != nil {
 			was += s.move.in.names
 		}
-		if b := &s.Before; s.To == "" && b.Kind == checkpoint.File { // with what is in it
-			was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
-		}
 	}
 	if b := &s.Before; s.Action == Rename && b.Kind == checkpoint.File { // as it was looked at
 		was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
@@ -1150,50 +1147,35 @@ func tooManyPaths(free int) error {
 }
 
 // checkDescriptors refuses a plan that would run out of descriptors half-way. Then not even the
-// steps that were made could be taken back.
+// steps that were made could be taken back. It opens new contents; and places with their locks, also those of
+// directories to be made.
 func (e *Engine) checkDescriptors(p *Plan) error {
-	var ts targets
-	var tops []string // the topmost of those that have to be made
-	made := map[string]bool{}
+	var known, tops []string // what is there, and the topmost of what has to be made
+	made, files := map[string]bool{}, 0
 	for i := range p.Steps {
-		switch s := &p.Steps[i]; {
+		s := &p.Steps[i]
+		switch t := s.file; {
 		case s.Action == Mkdir:
 			if made[s.Path] = true; !made[path.Dir(s.Path)] {
 				tops = append(tops, s.Path)
 			}
-		case s.file != nil:
-			ts = append(ts, s.file)
+		case t != nil:
+			if known = append(known, t.True); t.place == nil {
+				tops = append(tops, t.True)
+			}
+			if t.After.Kind == guardfs.KindFile {
+				files++
+			}
 		}
 	}
-	return e.fitsDescriptors(ts, p.keys(), tops)
-}
-
-// fitsDescriptors refuses a change of ts that opens and holds more files than the system lets us.
-// tops are the directories that it has to make in ones that exist.
-func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
-	files, places := e.opens(ts, keys, tops)
+	places := e.locks.Open(p.keys()) + guardfs.EntriesOpen(slashed(tops))
+	if !guardfs.SharedDirs { // then each temporary name has its directory open, and its content is closed
+		places, files = places+files, 0
+	}
 	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {
 		return nil
 	}
-	return tooManyPaths(guardfs.Room() + guardfs.EntriesOpen(slashed(ts.paths())))
-}
-
-// opens is how many more files a change opens: new contents; and places with their locks, also
-// those of directories to be made.
-func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
-	for _, t := range ts {
-		if t.place == nil && !t.Unchanged() {
-			tops = append(tops, t.True)
-		}
-		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
-			files++
-		}
-	}
-	places = e.locks.Open(keys) + guardfs.EntriesOpen(slashed(tops))
-	if !guardfs.SharedDirs { // then each hold has its directory open, and its content is closed
-		return 0, places + files
-	}
-	return files, places
+	return tooManyPaths(guardfs.Room() + guardfs.EntriesOpen(slashed(known)))
 }
 
 func slashed(names []string) []string {
