@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/binary"
-	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	"moltisfs/readers/parquet"
 	"moltisfs/readers/sqlite"
-	"moltisfs/readers/unreadable"
 )
 
 // Binary is a file that is neither text nor anything else that can be shown.
@@ -201,22 +198,8 @@ func (b *Binary) describe(ctx context.Context, f *file, deadline time.Duration) 
 			return err
 		}
 		b.Summary += " unpacked"
-	case b.MediaType == "image/x-icon" && len(f.head) > 6:
-		b.describeIcon(f.head)
 	case isTar(f.head):
 		return b.describeTar(ctx, f.section(), "tar archive")
 	}
 	return ctx.Err()
-}
-
-// describeIcon lists the sizes of the pictures in an icon.
-func (b *Binary) describeIcon(head []byte) {
-	for n := 0; n < int(binary.LittleEndian.Uint16(head[4:])) && 22+16*n <= len(head); n++ {
-		e := head[6+16*n:]
-		side := func(c byte) int { return int(c-1) + 1 } // 0 is 256
-		b.entry(func() string {
-			return fmt.Sprintf("%d × %d pixels (%s)", side(e[0]), side(e[1]), unreadable.Bytes(int64(binary.LittleEndian.Uint32(e[8:]))))
-		})
-	}
-	b.listedAll()
 }

@@ -352,7 +352,7 @@ func TestBinary(t *testing.T) {
 
 // Formats that are not read are binary files, whose note names the way out.
 func TestFormatsThatAreNotRead(t *testing.T) {
-	const images, documents = "WebP, BMP, TIFF, AVIF and HEIC are shown; convert it", "odt, ods, odp, epub and PDF are read; convert it"
+	const images, documents = "WebP, BMP, TIFF, ICO, AVIF and HEIC are shown; convert it", "odt, ods, odp, epub and PDF are read; convert it"
 	for media, c := range map[string]struct{ raw, note string }{
 		"application/x-7z-compressed": {"7z\xbc\xaf\x27\x1c\x00\x04", "7z x FILE"},
 		"application/vnd.rar":         {"Rar!\x1a\x07\x01\x00", "unrar x FILE"},
@@ -371,18 +371,6 @@ func TestFormatsThatAreNotRead(t *testing.T) {
 		if b := readAs[*Binary](t, []byte(c.raw), Options{BinaryPolicy: "base64"}); b.Note != "" {
 			t.Errorf("%s: %q", media, b.Note)
 		}
-	}
-}
-
-// An icon is told by the sizes of its pictures, and how to have one shown.
-func TestIcon(t *testing.T) {
-	icon := append([]byte{0, 0, 1, 0, 2, 0}, "\x10\x20\x00\x00\x01\x00\x20\x00\xe8\x03\x00\x00\x26\x00\x00\x00"+"\x00\x00\x00\x00\x01\x00\x20\x00\x01\x00\x00\x00\x0e\x04\x00\x00"...)
-	for cut := range len(icon) { // each is answered
-		readAs[*Binary](t, append(bytes.Clone(icon[:cut]), 0), Options{})
-	}
-	b := readAs[*Binary](t, icon, Options{})
-	if want := []string{"16 × 32 pixels (1,000 bytes)", "256 × 256 pixels (1 byte)"}; !slices.Equal(b.Listing, want) || !strings.Contains(b.Note, "convert it to one of them") {
-		t.Errorf("%q, %q", b.Listing, b.Note)
 	}
 }
 

@@ -96,6 +96,11 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	say := func(format string, args ...any) {
 		m.Note = strings.TrimSpace(m.Note + " " + fmt.Sprintf(format, args...))
 	}
+	if rows := p.Rows(); shown.Rows >= 0 && shown.Rows < rows {
+		say("The file is damaged or cut off: %d of its %d rows of pixels could be decoded, and the rest is grey here.", shown.Rows, rows)
+	} else if shown.Rows >= 0 {
+		say("The file is damaged or cut off: it is shown as far as it could be decoded.")
+	}
 	m.Width, m.Height, m.Format, m.MediaType = shown.Width, shown.Height, shown.Format, "image/"+shown.Format
 	m.OriginalWidth, m.OriginalHeight = shown.OriginalWidth, shown.OriginalHeight
 	if was, is := max(shown.Area.Dx(), shown.Area.Dy()), max(m.Width, m.Height); was != is {

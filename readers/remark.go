@@ -33,7 +33,7 @@ func remark(f *file, c Content, o *Options) {
 
 // waysOut say how a model comes by the content of a binary file whose media type begins with media.
 var waysOut = []struct{ media, say string }{
-	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF and HEIC are shown; convert it to one of them first."},
+	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, ICO, AVIF and HEIC are shown; convert it to one of them first."},
 	{"application/msword", toDocument + " LibreOffice does: soffice --headless --convert-to docx FILE"},
 	{"application/vnd.ms-excel", toDocument + " LibreOffice does: soffice --headless --convert-to xlsx FILE"},
 	{"application/vnd.ms-powerpoint", toDocument + " LibreOffice does: soffice --headless --convert-to pptx FILE"},

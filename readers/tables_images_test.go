@@ -36,7 +36,7 @@ print(json.dumps(said))`, dir).Output()
 	if err != nil || json.Unmarshal(out, &peer) != nil {
 		t.Log("SKIPPED: Python's Pillow is not here")
 	}
-	columns := []string{"files", "ours", "refused, with a next move", "other sizes than Pillow", "Pillow", "Pillow, damaged too", "Pillow only"}
+	columns := []string{"files", "ours", "of these damaged", "refused, with a next move", "other sizes than Pillow", "Pillow", "Pillow, damaged too", "Pillow only"}
 	counts := map[string]map[string]int{}
 	for _, e := range names {
 		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -62,7 +62,9 @@ print(json.dumps(said))`, dir).Output()
 		var ours Hinter
 		switch {
 		case shown:
-			add("ours")
+			if add("ours"); strings.Contains(m.Note, "damaged") {
+				add("of these damaged")
+			}
 			size, turned := fmt.Sprintf("%d x %d", m.OriginalWidth, m.OriginalHeight), fmt.Sprintf("%d x %d", m.OriginalHeight, m.OriginalWidth)
 			if said[1] != "" && said[1] != size && said[1] != turned { // Pillow leaves pictures as they are stored
 				add("other sizes than Pillow")

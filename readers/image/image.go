@@ -1,5 +1,5 @@
 // Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
-// AVIF and HEIC. A file that is cut off or damaged is refused. A form of these that the decoders of the standard library and of golang.org/x/image
+// ICO, AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
 // do not read is refused: a picture in wrong colours would be worse.
 //
 // The files are strangers'. So the header is read first, and its pixels are bounded ([MaxPixels],
@@ -74,6 +74,7 @@ var formats = [...]Format{
 	}, webp.DecodeConfig, decodeWebP, true, 16},
 	{"bmp", isBMP, bmp.DecodeConfig, decoder(bmp.Decode), false, 8},
 	{"tiff", begins("II*\x00", "MM\x00*"), tiff.DecodeConfig, decodeTIFF, false, 16},
+	{"ico", isICO, sizeICO, decodeICO, false, 24},
 	{"avif", branded("avif", "avis"), nil, nil, false, 0},
 	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
@@ -153,7 +154,7 @@ func FormatOf(head []byte) *Format {
 // Picture is an image file whose header has been read.
 type Picture struct {
 	Frames   int  // of an animation; 0 when it is none
-	CutShort bool // the file ends within a frame behind the first
+	CutShort bool // the file ends within a frame
 
 	format *Format
 	raw    []byte
@@ -175,7 +176,7 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	}
 	switch f.Name {
 	case "gif":
-		n, whole := gifFrames(raw)
+		n, _, whole := gifFrames(raw)
 		p.Frames, p.CutShort = n, n > 0 && !whole
 	case "png":
 		if i := bytes.Index(raw[:min(len(raw), 4096)], []byte("acTL")); i > 0 && i+8 <= len(raw) {
@@ -188,10 +189,11 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	return p, nil
 }
 
-// gifFrames counts the frames of the GIF b without decoding them. whole is false where b ends within one of its blocks.
-func gifFrames(b []byte) (n int, whole bool) {
+// gifFrames counts the frames of the GIF b without decoding them, and says where the first begins; -1 where there is none. whole is false where b ends within one of
+// its blocks.
+func gifFrames(b []byte) (n, first int, whole bool) {
 	if len(b) < 13 {
-		return 0, false
+		return 0, -1, false
 	}
 	i := 13
 	if b[10]&0x80 != 0 {
@@ -203,17 +205,19 @@ func gifFrames(b []byte) (n int, whole bool) {
 		}
 		i++
 	}
-	for {
+	for first = -1; ; {
 		if i+10 >= len(b) {
 			// A file may end without its trailer, but not within a block.
-			return n, i < len(b) && b[i] == 0x3b || i == len(b)
+			return n, first, i < len(b) && b[i] == 0x3b || i == len(b)
 		}
 		switch b[i] {
 		case 0x21:
 			i += 2
 			skip()
 		case 0x2c:
-			n++
+			if n++; n == 1 {
+				first = i
+			}
 			flags := b[i+9]
 			i += 10
 			if flags&0x80 != 0 {
@@ -222,7 +226,7 @@ func gifFrames(b []byte) (n int, whole bool) {
 			i++ // code size
 			skip()
 		default:
-			return n, b[i] == 0x3b
+			return n, first, b[i] == 0x3b
 		}
 	}
 }
@@ -234,6 +238,9 @@ func (p *Picture) Size() (w, h int) {
 	}
 	return p.header.Width, p.header.Height
 }
+
+// Rows is how many rows of pixels the header says, as they are stored.
+func (p *Picture) Rows() int { return p.header.Height }
 
 // parts is how many parts across and down a picture of w × h pixels has, each of which fits at full size.
 func parts(w, h, edge int) (across, down int) {
@@ -305,6 +312,8 @@ type Shown struct {
 	Encoded
 	OriginalWidth, OriginalHeight int             // upright
 	Area                          image.Rectangle // of it that is shown
+	// Rows is how many rows of pixels of a damaged file, as they are stored, could be decoded at least in part; -1 of a file that is not damaged.
+	Rows int
 }
 
 // Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when models take its
@@ -317,9 +326,12 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, want Want) (*Shown, err
 	}
 	// Decoded even when the bytes are passed on: an image that cannot be decoded must not reach a model, where
 	// it spoils a whole conversation.
+	rows := -1
 	img, err := p.format.tryDecode(ctx, p.raw, p.header)
 	if err != nil {
-		return nil, err
+		if img, rows, err = p.salvage(ctx, err); err != nil {
+			return nil, err
+		}
 	}
 	inks, ink := img.(*image.CMYK)
 	if ink { // a viewer may know colours of light only, or may take Adobe's inverted inks for plain ones
@@ -328,14 +340,18 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, want Want) (*Shown, err
 		img = rgb
 	}
 	w, h := p.header.Width, p.header.Height
-	if p.format.passes && !ink && want.Part == 0 && p.turn == 1 && max(w, h) <= want.Edge && fits(len(p.raw), want.Most) {
-		shown := &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h, image.Rect(0, 0, w, h)}
+	if p.format.passes && !ink && rows < 0 && want.Part == 0 && p.turn == 1 && max(w, h) <= want.Edge && fits(len(p.raw), want.Most) {
+		shown := &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h, image.Rect(0, 0, w, h), -1}
 		if data := alike(img, len(p.raw)); data != nil {
 			shown.Data, shown.Format = data, "jpeg"
 		}
 		return shown, nil
 	}
-	return fitted(ctx, img, p.turn, want)
+	shown, err := fitted(ctx, img, p.turn, want)
+	if err == nil {
+		shown.Rows = rows
+	}
+	return shown, err
 }
 
 // fitted makes the decoded image img, or the part of it that is wanted, fit for a model.
@@ -370,7 +386,7 @@ func fitted(ctx context.Context, img image.Image, turn int, want Want) (*Shown, 
 	case out == nil:
 		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: want.Most}
 	}
-	return &Shown{*out, w, h, area}, nil
+	return &Shown{*out, w, h, area, -1}, nil
 }
 
 // tryDecode decodes raw and turns a decoder's panic into an error: none is known, but decoders read what strangers wrote.
@@ -435,7 +451,11 @@ func decodeWebP(ctx context.Context, b []byte) (image.Image, error) {
 		return nil, &unreadable.Unsupported{What: "an animated WebP image", Why: "only still ones are read",
 			Do: "Convert it to GIF, or one of its frames to PNG, first."}
 	}
-	img, err := webp.Decode(reader{ctx, bytes.NewReader(b)})
+	return webpShown(webp.Decode(reader{ctx, bytes.NewReader(b)}))
+}
+
+// webpShown gives the decoded img the colours that are meant.
+func webpShown(img image.Image, err error) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
