@@ -4,18 +4,31 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
 )
 
 func checkpointCommand() *command {
 	c := &command{
 		name:  "checkpoint",
-		short: "show a checkpoint, rewind to one, pin one",
+		short: "list checkpoints, rewind to one, pin one",
 		below: []*command{
+			{
+				name: "list", short: "list checkpoints, newest first, with what is stored of each path", run: listCheckpoints,
+				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
+				options: options("contains since until limit cursor principal session"+onStore,
+					opt("path", "PATH", "only this path"),
+					opt("turn", "NAME", "only this turn"),
+					opt("tool", "NAME", "only this tool or kind"),
+					opt("label", "TEXT", "only this label"),
+				),
+				examples: []string{"moltis-fs checkpoint list", "moltis-fs checkpoint list --path ./main.go --since 24h", "moltis-fs checkpoint list --session s1 --json"},
+			},
 			{
 				ids: changesOf, name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
@@ -39,15 +52,7 @@ func checkpointCommand() *command {
 		},
 	}
 	// their longer names
-	list := logCommand() // of everything
-	list.name, list.options = "list", append(list.options, opt("path", "PATH", "only at this path and below"))
-	list.run = func(ctx context.Context, in *invocation) error {
-		if in.values["all"] = "true"; in.given("path") {
-			in.args = append(in.args, in.option("path"))
-		}
-		return showLog(ctx, in)
-	}
-	again := append([]*command{list, diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")}, storeCommand().below...)
+	again := append([]*command{diffCommand(), restoreCommand(), walkCommand("undo", ""), walkCommand("redo", "")}, storeCommand().below...)
 	for _, twin := range again {
 		if twin.hidden = true; twin.name == "import" {
 			twin.name = "import-moltis"
@@ -55,6 +60,41 @@ func checkpointCommand() *command {
 	}
 	c.below = slices.Concat(again, c.below)
 	return c
+}
+
+func listCheckpoints(ctx context.Context, in *invocation) error {
+	f, err := in.filter()
+	if err != nil {
+		return err
+	}
+	f.NoReads = false
+	if p := in.option("path"); p != "" {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return fmt.Errorf("finding the path: %w", err)
+		}
+		names := engine.Names(abs)
+		f.Path, f.Also = names[0], names[1:]
+	}
+	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
+		return err
+	}
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		rows, text := []checkpointRow{}, [][]string{}
+		for i := range page.Checkpoints {
+			c := &page.Checkpoints[i]
+			rows = append(rows, rowOf(c))
+			text = append(text, []string{string(c.ID), timeText(c.Time), toolOf(c), visible(c.Session), pathsOf(c), notesOf(c)})
+		}
+		return in.table(struct {
+			Checkpoints []checkpointRow `json:"checkpoints"`
+			Next        string          `json:"next_cursor,omitempty"`
+		}{rows, page.Next}, text, page.Next, "there are no checkpoints")
+	})
 }
 
 func showCheckpoint(ctx context.Context, in *invocation) error {

@@ -238,7 +238,7 @@ func more(next string) string {
 }
 
 // narrowing are the options that choose what a list has.
-var narrowing = []string{"principal", "session", "contains", "turn", "tool", "label", "since", "until", "cursor"}
+var narrowing = []string{"principal", "session", "path", "contains", "turn", "tool", "label", "since", "until", "cursor"}
 
 // empty says on standard error that a list is, and what narrows it.
 func (in *invocation) empty(what string) {
