@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -301,6 +302,9 @@ func TestRunOnATerminal(t *testing.T) {
 	cmd.Dir, cmd.Env = ws, append(os.Environ(), "PS1=> ", "NO_COLOR=1", "TERM=dumb")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.end, tty.end, tty.end
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	interrupts := make(chan os.Signal, 1) // where whoever started the tests has them ignored, so would the programs
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
 	must(t, cmd.Start())
 	for _, step := range []struct{ types, shows string }{
 		{"", "> "},
