@@ -31,6 +31,8 @@ type optionCase struct {
 // optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
 // that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt.
 var optionCases = []optionCase{
+	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "label": "L", "since": "0s",
+		"until": "1h", "limit": "1", "cursor": "2", "principal": "p2", "session": "s2"}},
 	{"log", "--all", map[string]string{"root": "$T/sub", "name-only": "", "contains": "NEW", "turn": "t2", "tool": "Write", "label": "L", "since": "0s",
 		"until": "1h", "limit": "1", "cursor": "2", "principal": "p2", "session": "s2"}},
 	{"log", "--root $T/sub", map[string]string{"all": ""}},
