@@ -524,7 +524,7 @@ func (r *restore) treeMoves(ctx context.Context, item *checkpoint.Item, trees []
 		return nil, Occupied, nil
 	case !force:
 		is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
-		if err == nil && !is && !item.HeadSettled {
+		if err == nil && !is && !item.HeadSettled && item.Want.Kind == checkpoint.Absent {
 			is, err = r.isMoved(ctx, item, item.HeadBefore)
 		}
 		if why = ChangedOutside; item.To != "" {
@@ -551,6 +551,9 @@ func (r *restore) renamedBack(ctx context.Context, item, to *checkpoint.Item, th
 		return nil, OutOfReach, nil
 	}
 	at, err := r.c.objectAt(item.To)
+	if errors.Is(err, syscall.ENOTDIR) { // others put a file in the place of its directory
+		return nil, ChangedOutside, nil
+	}
 	if err != nil {
 		return nil, r.unseen(item.To, err, nil), err
 	}
