@@ -237,6 +237,32 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 	return e.c, err
 }
 
+// Changes lists what the operations ops, oldest first, did to path, in that order. Left out are those that were aborted.
+func (d *DB) Changes(ctx context.Context, path string, ops []ID) (out []Recorded, err error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	wanted := map[ID]bool{}
+	for _, id := range ops {
+		wanted[id] = true
+	}
+	err = d.view(ctx, func(h *history) error {
+		first, err := h.entry(ctx, "id", ops[0])
+		if err != nil {
+			return err
+		}
+		line, err := h.lineage(ctx, path, first.seq)
+		out = nil
+		for _, e := range line {
+			if wanted[e.c.ID] {
+				out = append(out, e.c.Changes...)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
 // Known lists the paths that this session has read or changed, by path, with their last recorded state. Left out are those
 // of which all changes were aborted, and those of which retention took the newest: another state now is nobody's change.
 func (d *DB) Known(ctx context.Context, who Scope) (known []Known, err error) {

@@ -351,6 +351,10 @@ func gaps(t *testing.T, s *checkpoint.DB) {
 				if it.Path == "/w/a" && (it.Foreign != c.foreign || len(it.Own) == 0 || it.Own[0] != first) {
 					t.Errorf("%s: Foreign is %v, Own %v", c.name, it.Foreign, it.Own)
 				}
+				own, err := s.Changes(ctx, it.Path, it.Own)
+				if n := len(own); err != nil || n != len(it.Own) || !own[0].Before.Same(it.Want) || slices.ContainsFunc(own, func(c checkpoint.Recorded) bool { return c.Path != it.Path }) {
+					t.Errorf("%s: the changes of %v are %+v %v", c.name, it.Own, own, err)
+				}
 			}
 		}
 	}

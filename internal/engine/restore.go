@@ -524,7 +524,7 @@ func (r *restore) treeMoves(ctx context.Context, item *checkpoint.Item, trees []
 		return nil, Occupied, nil
 	case !force:
 		is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, item.Own...)...)
-		if err == nil && !is && !item.HeadSettled {
+		if err == nil && !is && !item.HeadSettled && item.Want.Kind == checkpoint.Absent {
 			is, err = r.isMoved(ctx, item, item.HeadBefore)
 		}
 		if why = ChangedOutside; item.To != "" {
@@ -551,6 +551,9 @@ func (r *restore) renamedBack(ctx context.Context, item, to *checkpoint.Item, th
 		return nil, OutOfReach, nil
 	}
 	at, err := r.c.objectAt(item.To)
+	if errors.Is(err, syscall.ENOTDIR) { // others put a file in the place of its directory
+		return nil, ChangedOutside, nil
+	}
 	if err != nil {
 		return nil, r.unseen(item.To, err, nil), err
 	}
@@ -1241,7 +1244,7 @@ func (r *restore) content(ctx context.Context, name, hash string) func() ([]byte
 // leftByAppends says whether content is what the session's operations left at the path of item, where the last of them appended to the file or cut
 // off what was appended: the store has no hash of what these leave, but one of what was there before, and of each tail.
 func (r *restore) leftByAppends(ctx context.Context, item *checkpoint.Item, content []byte) (bool, error) {
-	own, err := r.ownChanges(ctx, item)
+	own, err := r.db.Changes(ctx, item.Path, item.Own)
 	base, t := "", tail{begin: -1, end: -1}
 	for i := range own {
 		if c := &own[i]; c.Role != checkpoint.RoleAppended {
@@ -1541,26 +1544,10 @@ func (t *tail) is(content []byte, from int64) bool {
 	return at == t.end && at-from == int64(len(content))
 }
 
-// ownChanges gives the records of the session's operations at the path of item, oldest first, from the first one that the plan takes back.
-func (r *restore) ownChanges(ctx context.Context, item *checkpoint.Item) (own []checkpoint.Recorded, err error) {
-	for _, id := range item.Own {
-		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
-		if err != nil {
-			return nil, err
-		}
-		for i := range op.Changes {
-			if op.Changes[i].Path == item.Path {
-				own = append(own, op.Changes[i])
-			}
-		}
-	}
-	return own, nil
-}
-
 // tails is the tail that the session's changes of a plan have left of a file. first is the first append. It is nil where others came
 // in between, or where it was not only appended to.
 func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (first *checkpoint.Recorded, t tail, err error) {
-	own, err := r.ownChanges(ctx, item)
+	own, err := r.db.Changes(ctx, item.Path, item.Own)
 	var other *checkpoint.Recorded // the first of changes that were no appends and are not taken back
 	for i := range own {
 		switch c := &own[i]; {
