@@ -71,7 +71,8 @@ func (tx *tx) undo(ctx context.Context, seq int64) error {
 	if err == nil {
 		err = tx.exec(ctx, `UPDATE op SET undone_by=(SELECT max(u.seq) FROM op u
 				WHERE u.undo_of IS NOT NULL AND u.undone_by IS NULL AND u.outcome <> ? AND (u.undo_of=op.seq
-					OR u.seq IN (SELECT seq FROM op r WHERE r.run IN (?,?) AND r.undo_of IS NOT NULL AND r.session=?)
+					OR u.seq IN (SELECT seq FROM op r WHERE r.run IN (?,?) AND r.restore_of IS NOT NULL AND r.undo_of IS NOT NULL
+						AND +r.undone_by IS NULL AND +r.session=?)
 						AND op.undo_of IS NULL AND u.restore_of <= op.seq AND op.seq <= u.undo_of))
 			WHERE seq=? OR seq >= ? AND seq <= ? AND run IN (?,?) AND undo_of IS NULL AND session=?`,
 			outcomeCode(Aborted), run, -run, session, of, from, of, run, -run, session)

@@ -39,7 +39,8 @@ const (
 ID may be of any session of any principal. With --session or --principal it has to be of that one. The
 restore is a call of its principal, in that session or in "default".`
 	ofNewestSession = `Without --session it is the session that changed something here last. Without
---principal the sessions of local come first.`
+--principal it is one of the principal local; with --session alone, where local has none of that
+name, the one that changed something last.`
 )
 
 func restoreCommand() *command {
@@ -123,7 +124,8 @@ func diffCommand() *command {
 		ids: changesOf, name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what a change did, and what came after it",
 		long: `It shows what has become of the files until now, whoever changed them. With --after
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
-when; then all arguments are PATHs. Without any of them it is about the newest change. ` + ofNewestSession + timesTaken,
+when, in one session; then all arguments are PATHs. Without any of them it is about the newest change
+here, whoever made it. ` + ofNewestSession + timesTaken,
 		options: options("json identity"+onSuite+" sandbox", append(pointOptions(),
 			opt("after", "", "show only what the call itself changed, not what came later"))...),
 		examples: []string{
@@ -249,7 +251,7 @@ func (in *invocation) client() string {
 
 // whose sets --principal, and --session where it is needed, to those whose history a call is about: of an id those of its checkpoint or
 // entry of the trash, and else those of the newest change here, or anywhere where none is here. It gives that change, nil where there is an
-// id. Without --principal the changes of local come first, unless those of anybody count alike.
+// id. Without --principal it is local, unless a session is named that local does not have, or anybody's changes count.
 func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, anybody bool) (*checkpoint.Checkpoint, error) {
 	switch {
 	case isTrashID(id):
@@ -271,21 +273,27 @@ func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, a
 	if err != nil {
 		return nil, err
 	}
-	type look struct{ principal, dir string }
-	looks := []look{{in.option("principal"), here}, {in.option("principal"), ""}}
+	principal, session := in.option("principal"), in.option("session")
 	if !in.given("principal") && !anybody {
-		looks = append([]look{{"local", here}, {"local", ""}}, looks...)
+		principal = "local"
+		known, err := db.Seen(ctx, principal, session)
+		if err != nil {
+			return nil, err
+		}
+		if !known && session != "" {
+			principal = ""
+		}
 	}
-	for _, at := range looks {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: at.principal, Session: in.option("session"),
-			AllSessions: true, NoReads: true, PathContains: at.dir, Limit: 100})
+	for _, dir := range []string{here, ""} {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: principal, Session: session,
+			AllSessions: true, NoReads: true, PathContains: dir, Limit: 100})
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
 			if slices.Contains(notByCalls, c.Kind) ||
-				at.dir != "" && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool { return liesIn(at.dir, ch.Path) }) {
+				dir != "" && !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool { return liesIn(dir, ch.Path) }) {
 				continue
 			}
 			if c.Session != "default" && !in.given("session") {
@@ -298,6 +306,9 @@ func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, a
 			}
 			return c, nil
 		}
+	}
+	if !anybody { // of one that was seen the call says what became of its changes
+		return nil, in.seen(ctx, db, principal, session)
 	}
 	return nil, &exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}
 }
