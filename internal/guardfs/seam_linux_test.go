@@ -360,3 +360,37 @@ func identity(t *testing.T, p *Entry) Identity {
 	must(t, err)
 	return st.info.ID
 }
+
+// What is written in place is synced after its last byte, and a file that got another name is not written.
+func TestWrittenInPlace(t *testing.T) {
+	for name, write := range map[string]func(p *Entry, b *Before) error{
+		"append":    func(p *Entry, b *Before) error { _, err := p.Append(b.Info.ID, []byte("new")); return err },
+		"overwrite": func(p *Entry, b *Before) error { _, _, err := p.Overwrite(Found(b), []byte("n")); return err },
+	} {
+		dir := base(t)
+		lay(t, dir, "f = old")
+		f := open(t, &fence{root: dir})
+		p, err := f.Entry(dir + "/f")
+		must(t, err)
+		b, err := p.Load(-1)
+		must(t, err)
+		last := ""
+		f.kernel.hook = func(op string) *Fault {
+			if op == "write" || op == "truncate" || op == "fsync" {
+				last = op
+			}
+			return nil
+		}
+		must(t, write(p, b))
+		if f.kernel.hook = nil; last != "fsync" {
+			t.Errorf("%s ends with %q", name, last)
+		}
+		b, err = p.Load(-1)
+		must(t, err)
+		must(t, os.Link(dir+"/f", dir+"/g"))
+		if c, ok := errors.AsType[*ConflictError](write(p, b)); !ok || c.Why != NameAdded {
+			t.Errorf("%s to a file with two names: %v", name, c)
+		}
+		p.Close()
+	}
+}

@@ -107,11 +107,12 @@ func (q *Queue) List(all bool) ([]Entry, error) {
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(a.Asked.Compare(b.Asked), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(out, older)
 	return out, err
 }
+
+// older orders entries by the time of the question.
+func older(a, b Entry) int { return cmp.Or(a.Asked.Compare(b.Asked), strings.Compare(a.ID, b.ID)) }
 
 // ids lists the ids that begin so, sorted.
 func (q *Queue) ids(prefix string) ([]string, error) {

@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"errors"
+	"slices"
+	"time"
+)
 
 // LookEvery is the time between two looks of a Follower: short for people, long for a machine.
 const LookEvery = 500 * time.Millisecond
@@ -9,30 +13,38 @@ const LookEvery = 500 * time.Millisecond
 type Follower struct {
 	Queue *Queue
 
-	known map[string]bool // the IDs of the questions that waited at the last look
+	known map[string]bool // the IDs of the questions that waited at the last look, which are all true
 }
 
 // Look gives the questions that have come since the last look, the first time all that wait, and those that have ended since. None has its
-// diff.
+// diff. A question is read when it comes and when it ends: between, only its lock is looked at.
 func (f *Follower) Look() (came, over []Entry, err error) {
-	list, err := f.Queue.List(false)
+	ids, err := f.Queue.unanswered()
 	if err != nil {
 		return nil, nil, err
 	}
 	waits := map[string]bool{}
-	for _, e := range list {
-		if waits[e.ID] = true; !f.known[e.ID] {
+	for _, id := range ids {
+		if !f.Queue.waits(id) {
+			continue
+		}
+		if waits[id] = f.known[id]; waits[id] {
+			continue
+		}
+		if e, err := f.Queue.get(id, nil); err == nil && e.State == Pending {
+			waits[id] = true
 			came = append(came, e)
 		}
 	}
+	slices.SortFunc(came, older)
 	for id := range f.known {
 		if waits[id] {
 			continue
 		}
 		switch e, err := f.Queue.get(id, nil); {
-		case err != nil:
+		case errors.Is(err, ErrNotFound):
 			over = append(over, Entry{ID: id, State: Gone})
-		case e.State == Pending: // it could not be read just now
+		case err != nil || e.State == Pending: // it could not be read just now
 			waits[id] = true
 		default:
 			over = append(over, e)

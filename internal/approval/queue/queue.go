@@ -482,6 +482,17 @@ func (q *Queue) readQuestion(id string, diff *string) (e Entry, waits bool, err 
 	return e, !free, err
 }
 
+// waits reports whether the asker of a question still holds the lock of its file, which is not read.
+func (q *Queue) waits(id string) bool {
+	f, err := q.open(id, questionFile)
+	if err != nil {
+		return false
+	}
+	defer flock.Close(f) //nolint:errcheck // closing gives the lock back
+	free, err := flock.TryLockShared(f)
+	return err == nil && !free
+}
+
 func (q *Queue) readAnswer(id string) (e Entry, err error) {
 	f, err := q.open(id, answerFile)
 	if err != nil {

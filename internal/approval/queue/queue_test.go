@@ -477,3 +477,43 @@ func TestShownIsAFileOfOurs(t *testing.T) {
 		}
 	}
 }
+
+// A Follower hears once of each question that comes, and once of its end. While a question waits it is not read again.
+func TestFollower(t *testing.T) {
+	t.Parallel()
+	q := Open(filepath.Join(t.TempDir(), "approvals"))
+	f := Follower{Queue: q}
+	look := func(what string, came, over []string) {
+		t.Helper()
+		in, out, err := f.Look()
+		must(t, err)
+		ids := func(of []Entry) (ids []string) {
+			for _, e := range of {
+				ids = append(ids, e.ID+" "+string(e.State))
+			}
+			return ids
+		}
+		if !slices.Equal(ids(in), came) || !slices.Equal(ids(out), over) {
+			t.Errorf("%s: came %q, want %q; over %q, want %q", what, ids(in), came, ids(out), over)
+		}
+	}
+	look("nothing", nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	one, ended := ask(ctx, t, q, example())
+	two, answer := ask(t.Context(), t, q, example())
+	look("both", []string{one.ID + " pending", two.ID + " pending"}, nil)
+	text, err := os.ReadFile(q.file(two.ID, questionFile))
+	must(t, err)
+	must(t, os.WriteFile(q.file(two.ID, questionFile), []byte("x"), 0o600))
+	look("unread", nil, nil)
+	must(t, os.WriteFile(q.file(two.ID, questionFile), text, 0o600))
+	_, err = answered(q, two.ID, approval.Denied, By{Name: "ann"}, "")
+	must(t, err)
+	<-answer
+	look("answered", nil, []string{two.ID + " denied"})
+	cancel()
+	<-ended
+	look("cancelled", nil, []string{one.ID + " cancelled"})
+	look("over", nil, nil)
+}

@@ -38,6 +38,7 @@ type caller struct {
 	still           func() bool // whether a browser's cookie, or an issuer's token, holds; nil for others
 	program         string      // as it names itself
 	headers         map[string]string
+	batch           bool // the request is one of a batch
 }
 
 // ServeHTTP answers one request.
@@ -340,7 +341,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ *caller) {
 	write(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text)
 }
 
-// rpc answers the request of a body.
+// rpc answers the request of a body, or those of its batch.
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	body, done, ok := s.body(w, r, c)
 	if !ok {

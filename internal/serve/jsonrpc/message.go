@@ -25,6 +25,7 @@ const (
 	codeSession  = -32004
 
 	tooLarge = "the body is larger than 32 MiB"
+	notOne   = "the body is not one JSON value, or is nested too deep"
 )
 
 // request is one of them. A notification has no id, and nobody waits for its answer.
@@ -50,6 +51,8 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 	if e != nil {
 		return response(nil, nil, e), http.StatusOK
 	}
+	by := *c
+	by.batch = batch
 	var all [][]byte
 	size := 0
 	for _, item := range items {
@@ -61,7 +64,7 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 		case size > maxAnswer:
 			e = serve.Wrong(codeBusy, "the batch has too much to answer; send this one again, in another")
 		default:
-			result, e = s.call(ctx, c, r)
+			result, e = s.call(ctx, &by, r)
 		}
 		if !note {
 			one := response(r.id, result, e)
@@ -79,16 +82,28 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), http.StatusOK
 }
 
-// split gives the requests of a body: the one that it is, or those of the batch.
+// split gives the requests of a body: the one that it is, or those of the batch, no more of which are looked at than it may have.
 func split(body []byte) (items []json.RawMessage, batch bool, _ *serve.Error) {
+	if !utf8.Valid(body) {
+		return nil, false, serve.Wrong(codeParse, "the body is not UTF-8")
+	}
 	if batch = len(body) > 0 && body[0] == '[' && json.Valid(body); !batch {
 		return []json.RawMessage{body}, false, nil
 	}
-	switch _ = json.Unmarshal(body, &items); { // it is valid
-	case len(items) == 0:
+	d := json.NewDecoder(bytes.NewReader(body))
+	_, _ = d.Token() // it is valid
+	for d.More() {
+		var one json.RawMessage
+		if len(items) == maxBatch {
+			return nil, true, serve.Wrong(codeRequest, "a batch has at most %d requests", maxBatch)
+		}
+		if err := d.Decode(&one); err != nil {
+			return nil, true, serve.Wrong(codeParse, "%s", notOne)
+		}
+		items = append(items, one)
+	}
+	if len(items) == 0 {
 		return nil, true, serve.Wrong(codeRequest, "the batch is empty")
-	case len(items) > maxBatch:
-		return nil, true, serve.Wrong(codeRequest, "a batch has at most %d requests", maxBatch)
 	}
 	return items, true, nil
 }
@@ -96,11 +111,11 @@ func split(body []byte) (items []json.RawMessage, batch bool, _ *serve.Error) {
 // decode is strict: with a key that is misspelt, or there twice, it would be another request than
 // was meant.
 func decode(raw json.RawMessage) (r request, _ *serve.Error) {
-	if !utf8.Valid(raw) {
-		return r, serve.Wrong(codeParse, "the body is not UTF-8")
-	}
-	if code, why := ndjson.Fault(raw, "body"); code != 0 {
-		return r, serve.Wrong(code, "%s", why)
+	switch raw = bytes.TrimSpace(raw); {
+	case !json.Valid(raw):
+		return r, serve.Wrong(codeParse, "%s", notOne)
+	case raw[0] != '{':
+		return r, serve.Wrong(codeRequest, "a request is an object")
 	}
 	m, e := members(raw)
 	if id, given := m["id"]; given && e == nil {

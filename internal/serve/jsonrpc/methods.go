@@ -294,13 +294,17 @@ type eventsParams struct {
 	WaitMS    int64  `json:"wait_ms,omitempty" min:"0" max:"60000"`
 }
 
-// events waits for what happens in a session, if there is nothing yet.
+// events waits for what happens in a session, if there is nothing yet. In a batch it does not wait: a hundred waits would hold a share of
+// the caller's bodies for more than an hour.
 func (s *Server) events(ctx context.Context, by *caller, p *eventsParams) (any, error) {
 	one, leave := s.sessions.Find(by.principal, p.SessionID)
 	if one == nil {
 		return nil, errNoSession
 	}
 	defer leave()
+	if by.batch {
+		p.WaitMS = 0
+	}
 	polled, cancel := context.WithTimeout(ctx, time.Duration(p.WaitMS)*time.Millisecond)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()

@@ -93,7 +93,7 @@ func TestSessions(t *testing.T) {
 }
 
 // A poll waits for an event, and is woken by the end of its session, by the end of
-// its token and by that of the server.
+// its token and by that of the server. In a batch it does not wait.
 func TestPolls(t *testing.T) {
 	t.Parallel()
 	r := run(t)
@@ -104,6 +104,10 @@ func TestPolls(t *testing.T) {
 	soon(t, r.begun)
 	r.event <- json.RawMessage(`{"type":"created"}`)
 	hears(t, "the answer", answer, "200", `"result":{"cursor":5,"events":[{"type":"created"}]}`)
+	answer = r.later(secret, "["+poll(id, 60_000)+","+poll(id, 60_000)+"]")
+	if got := soon(t, answer); strings.Count(got, `"events":[]`) != 2 {
+		t.Error(got)
+	}
 	answer = r.later(secret, poll(id, 60_000))
 	soon(t, r.begun)
 	hears(t, "the answer", r.later(secret, endOfSession(id)), "200", "true")
