@@ -150,8 +150,33 @@ func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 	if err != nil {
 		return err
 	}
+	if wrapper := c.wrapper(all); wrapper != "" {
+		return bad("send what is in "+wrapper+" as the arguments themselves", "there is no argument %.300q", wrapper)
+	}
 	c.object(all, into)
 	return nil
+}
+
+// wrapper is the key of all under which an object has arguments as its keys, where none stands beside it; "" for none. For example "input" in
+// {"input": {"file_path": "/a"}}. Alone it may hold the text of the object: beside another, such a text may be a file's content.
+func (c *call) wrapper(all []member) (key string) {
+	for _, m := range all {
+		if c.field(m.key) != nil {
+			return ""
+		}
+		value, text := m.value, ""
+		if len(all) == 1 && json.Unmarshal(value, &text) == nil {
+			value = json.RawMessage(strings.TrimSpace(text))
+		}
+		if !bytes.HasPrefix(value, []byte{'{'}) || strings.HasPrefix(m.key, "_") {
+			continue
+		}
+		inner, _ := members(value)
+		if slices.ContainsFunc(inner, func(m member) bool { return c.field(m.key) != nil }) {
+			key = m.key
+		}
+	}
+	return key
 }
 
 // object names the members of an object, and puts their values into the struct.
