@@ -42,7 +42,7 @@ func TestDecode(t *testing.T) {
 		{`{"input":{"file_path":"/a"}}`, sample{}, "send what is in input as the arguments themselves"},
 		{`{"name":"T","arguments":{"file_path":"/a"}}`, sample{}, "what is in arguments"},
 		{`{"input":" {\"file_path\":\"/a\"}"}`, sample{}, "what is in input"},
-		{`{"path":"/a","inptu":"{\"mode\":1}"}`, sample{}, "no argument \"inptu\""},
+		{`{"path":"/a","inptu":"{\"mdoe\":1}"}`, sample{}, "no argument \"inptu\""},
 		{`{"input":[1]}`, sample{}, "no argument \"input\""},
 		{`{"_meta":{"file_path":"/a"}}`, sample{}, "missing: file_path"},
 		{`{"file_path":"/a","FILE_PATH":"/b"}`, sample{}, "given twice"},

@@ -82,8 +82,9 @@ type call struct {
 	given  map[string]member // by our name
 	*outcome
 
-	tool string // another one, that the arguments are for
-	last *int   // the last line to read
+	tool    string // another one, that the arguments are for
+	last    *int   // the last line to read
+	wrapped bool   // the arguments stand under a key that is none
 }
 
 // outcome collects the notes and problems of a call and of all its items.
@@ -150,33 +151,8 @@ func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if wrapper := c.wrapper(all); wrapper != "" {
-		return bad("send what is in "+wrapper+" as the arguments themselves", "there is no argument %.300q", wrapper)
-	}
 	c.object(all, into)
 	return nil
-}
-
-// wrapper is the key of all under which an object has arguments as its keys, where none stands beside it; "" for none. For example "input" in
-// {"input": {"file_path": "/a"}}. Alone it may hold the text of the object: beside another, such a text may be a file's content.
-func (c *call) wrapper(all []member) (key string) {
-	for _, m := range all {
-		if c.field(m.key) != nil {
-			return ""
-		}
-		value, text := m.value, ""
-		if len(all) == 1 && json.Unmarshal(value, &text) == nil {
-			value = json.RawMessage(strings.TrimSpace(text))
-		}
-		if !bytes.HasPrefix(value, []byte{'{'}) || strings.HasPrefix(m.key, "_") {
-			continue
-		}
-		inner, _ := members(value)
-		if slices.ContainsFunc(inner, func(m member) bool { return c.field(m.key) != nil }) {
-			key = m.key
-		}
-	}
-	return key
 }
 
 // object names the members of an object, and puts their values into the struct.
@@ -195,8 +171,8 @@ func (c *call) object(all []member, into reflect.Value) {
 	for i := range c.fields {
 		c.fill(&c.fields[i], into.Field(c.fields[i].index))
 	}
-	if c.tool != "" {
-		return // another tool has other required arguments
+	if c.tool != "" || c.wrapped {
+		return // another tool has other required arguments; or they stand deeper
 	}
 	var missing []string
 	for _, f := range c.fields {
