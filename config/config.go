@@ -109,7 +109,7 @@ type FS struct {
 
 	EditMatching string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
 
-	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied does not count."`
+	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied, or over 4 MB, does not count."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take. What was found by then is answered, marked incomplete."`
 
 	SearchDocuments bool `toml:"search_documents" doc:"Let Grep search the text of PDFs, office documents, mail, notebooks, compressed files and archives, as Read shows it. The texts are kept in the data directory for a day, at most 256 MB of them; not with encrypt_to."`

@@ -1296,6 +1296,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","expected_replacements":1}`, edit, "", false},
 		{"Edit", `{"file_path":"/a","edits":[{"oldText":"x","newText":"y"}]}`, edit, "", false},
 		{"Edit", `{"input":{"file_path":"/a","old_string":"x","new_string":"y"}}`, "", "", false},
+		{"Edit", `{"path":"/a","edits":{"old_string":"x","new_string":"y"}}`, edit, "", false},
 		{"Edit", `"{\"file_path\":\"/a\",\"old_string\":\"x\",\"new_string\":\"y\"}"`, edit, "", false},
 		{"Write", `{"path":"/a","file_text":"x"}`, `{"content":"x","file_path":"/a"}`, "", false},
 		{"Write", `{"filename":"/a","contents":"x","overwrite":true,"explanation":"w"}`, `{"content":"x","file_path":"/a"}`, "", false},

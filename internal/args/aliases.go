@@ -146,6 +146,9 @@ func (c *call) unknown(m member) {
 	_, given := c.given[near]
 	hint := "the arguments are: " + strings.Join(names, ", ")
 	switch {
+	case len(c.given) == 0 && c.wraps(m.value):
+		hint = "send what is in " + m.key + " as the arguments themselves"
+		c.wrapped, c.lost = true, true
 	case near != "" && !given:
 		hint = "use " + c.at + near + " for " + m.key
 		c.given[near] = m
@@ -154,6 +157,19 @@ func (c *call) unknown(m member) {
 		c.lost = c.lost || c.spec.names.Changes
 	}
 	c.refuse(hint, "there is no argument %.300q", c.at+m.key)
+}
+
+// wraps says that value is an object, or the text of one, that has arguments as its keys: the whole call stands in it.
+func (c *call) wraps(value json.RawMessage) bool {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		value = json.RawMessage(strings.TrimSpace(text))
+	}
+	if !bytes.HasPrefix(value, []byte{'{'}) {
+		return false
+	}
+	inner, _ := members(value)
+	return slices.ContainsFunc(inner, func(m member) bool { return c.field(m.key) != nil })
 }
 
 // Offered offers the value as the argument, and does not take it.

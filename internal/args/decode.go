@@ -82,8 +82,9 @@ type call struct {
 	given  map[string]member // by our name
 	*outcome
 
-	tool string // another one, that the arguments are for
-	last *int   // the last line to read
+	tool    string // another one, that the arguments are for
+	last    *int   // the last line to read
+	wrapped bool   // the arguments stand under a key that is none
 }
 
 // outcome collects the notes and problems of a call and of all its items.
@@ -170,8 +171,8 @@ func (c *call) object(all []member, into reflect.Value) {
 	for i := range c.fields {
 		c.fill(&c.fields[i], into.Field(c.fields[i].index))
 	}
-	if c.tool != "" {
-		return // another tool has other required arguments
+	if c.tool != "" || c.wrapped {
+		return // another tool has other required arguments; or they stand deeper
 	}
 	var missing []string
 	for _, f := range c.fields {

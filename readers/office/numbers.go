@@ -171,7 +171,7 @@ func (n numberFormat) show(f float64, date1904 bool) string {
 	case f == 0 && len(n) > 2:
 		s = &n[2]
 	}
-	if s.date && (f < 0 || f > 2_958_466) {
+	if s.date && !(f >= 0 && f <= 2_958_466) {
 		return ""
 	}
 	at := time.Time{}

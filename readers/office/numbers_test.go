@@ -1,6 +1,7 @@
 package office
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -20,13 +21,13 @@ func TestNumberFormats(t *testing.T) {
 		{"[h]:mm", 1.25, "30:00"}, {"[h]:mm:ss", 2.5 / 86400, "0:00:03"}, {"[mm]:ss", .1, "144:00"}, {"mm:ss.0", 90.5 / 86400, "01:30.5"}, {"h:mm AM/PM", .75, "6:00 PM"},
 		{"h:mm AM/PM", 0, "12:00 AM"}, {"hh:mm", .25, "06:00"}, {"yyyy-mm-dd", 45356, "2024-03-05"}, {"dd.mm.yy", 45356, "05.03.24"}, {"d mmm yyyy", 45356, "5 Mar 2024"},
 		{"mmmm", 45356, "March"}, {"dddd, ddd", 45356, "Tuesday, Tue"}, {"yyyy-mm-dd hh:mm:ss", 45356.5, "2024-03-05 12:00:00"}, {"[$-409]m/d/yyyy h:mm", 45356.5, "3/5/2024 12:00"},
-		{"yyyy-mm-dd", -1, ""}, {"yyyy-mm-dd", 1e9, ""}, {"yyyy-mm-dd", 1, "1900-01-01"}, {`yyyy"-Q"`, 45356, "2024-Q"}, {"General\" kg\"", 2.5, "2.5 kg"}, {"[Blue]0.0", 2, "2.0"},
+		{"yyyy-mm-dd", -1, ""}, {"yyyy-mm-dd", 1e9, ""}, {"yyyy-mm-dd", math.NaN(), ""}, {"yyyy-mm-dd", 1, "1900-01-01"}, {`yyyy"-Q"`, 45356, "2024-Q"}, {"General\" kg\"", 2.5, "2.5 kg"}, {"[Blue]0.0", 2, "2.0"},
 	} {
 		if got := parseNumberFormat(c.code).show(c.f, false); got != c.want {
 			t.Errorf("%v in %s is shown as %q, not %q", c.f, c.code, got, c.want)
 		}
 	}
-	for _, asIs := range []string{"General", "@", "# ?/?", "0/16", "0.00E+00", "##0.0E+0", "000-0000", "(000) 000-0000", `[>=1000]#,##0.0," k";0`, "[=1]0;0"} {
+	for _, asIs := range []string{"General", "@", "# ?/?", "0/16", "0.00E+00", "##0.0E+0", "000-0000", "e.m.d", "(000) 000-0000", `[>=1000]#,##0.0," k";0`, "[=1]0;0"} {
 		if parseNumberFormat(asIs) != nil {
 			t.Errorf("%s is a format", asIs)
 		}

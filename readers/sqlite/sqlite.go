@@ -39,13 +39,13 @@ const (
 func Describe(ctx context.Context, r io.ReaderAt, size int64, wal io.Reader, row func(func() string)) (summary string, cut bool) {
 	// No fault is known. Should a stranger's file find one in code that was C, it is a panic, which costs that file alone.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	files := files{"db": io.NewSectionReader(&budget{r, readBytes}, 0, size)}
+	files := files{"db": io.NewSectionReader(&budget{ctx, r, readBytes}, 0, size)}
 	var log []byte
 	if wal != nil {
 		log, _ = io.ReadAll(io.LimitReader(wal, logBytes))
 	}
 	// A database that had a log can't be opened without one.
-	files["db-wal"] = io.NewSectionReader(bytes.NewReader(log), 0, int64(len(log)))
+	files["db-wal"] = io.NewSectionReader(&budget{ctx, bytes.NewReader(log), readBytes}, 0, int64(len(log)))
 	name, mount, err := vfs.New(files)
 	if err != nil {
 		return "SQLite database", true
@@ -61,6 +61,9 @@ func Describe(ctx context.Context, r io.ReaderAt, size int64, wal io.Reader, row
 	if len(log) > 0 {
 		summary += ", with its write-ahead log"
 	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errors.New("it takes too long")
+	}
 	if err != nil {
 		summary += "; it can't be read: " + unreadable.Clip(err.Error(), 200)
 	}
@@ -73,7 +76,6 @@ func Describe(ctx context.Context, r io.ReaderAt, size int64, wal io.Reader, row
 // entry is a row of the schema.
 type entry struct {
 	kind, name, sql string
-	page            int64 // 0 of what has no rows of its own
 }
 
 // open reads what is so of all the database, and its schema as far as that goes.
@@ -97,14 +99,14 @@ func open(ctx context.Context, db *sql.DB) (summary string, schema []entry, err 
 		return summary, nil, err
 	}
 	summary += fmt.Sprintf(", %s of %d bytes, %s, user_version %d", unreadable.Plural(pages, "page"), page, encoding, version)
-	rows, err := c.QueryContext(ctx, "SELECT type, name, coalesce(substr(sql, 1, 1000), ''), coalesce(rootpage, 0) FROM sqlite_schema LIMIT ?", schemaRows)
+	rows, err := c.QueryContext(ctx, "SELECT type, name, coalesce(substr(sql, 1, 1000), '') FROM sqlite_schema LIMIT ?", schemaRows)
 	if err != nil {
 		return summary, nil, err
 	}
 	defer rows.Close() //nolint:errcheck // Err says it
 	for rows.Next() {
 		var e entry
-		if err := rows.Scan(&e.kind, &e.name, &e.sql, &e.page); err != nil {
+		if err := rows.Scan(&e.kind, &e.name, &e.sql); err != nil {
 			return summary, schema, err
 		}
 		schema = append(schema, e)
@@ -115,7 +117,7 @@ func open(ctx context.Context, db *sql.DB) (summary string, schema []entry, err 
 // shown is an entry as it is listed: "table t: CREATE …; 2 rows: (1, 'a'), (2, 'b')".
 func (e entry) shown(ctx context.Context, db *sql.DB) string {
 	shown := unreadable.Clip(unreadable.Graphic(e.kind)+" "+unreadable.Graphic(e.name)+": "+oneLine(e.sql), 200)
-	if e.kind != "table" || e.page == 0 {
+	if !strings.HasPrefix(e.sql, "CREATE TABLE ") { // so SQLite writes it for a table that is in the file; a virtual one runs code to give its rows
 		return shown
 	}
 	count := 0
@@ -187,13 +189,18 @@ func oneLine(s string) string {
 	}, strings.Join(strings.Fields(s), " "))
 }
 
-// budget gives the bytes of r until left are read.
+// budget gives the bytes of r until left are read, or ctx ends: the driver does not look at it while SQLite reads the schema, whose time grows with the
+// square of the tables.
 type budget struct {
+	ctx  context.Context
 	r    io.ReaderAt
 	left int64
 }
 
 func (b *budget) ReadAt(p []byte, off int64) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if b.left -= int64(len(p)); b.left < 0 {
 		return 0, errors.New("too much of the database would have to be read")
 	}

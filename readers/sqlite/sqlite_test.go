@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"flag"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -163,5 +165,39 @@ func TestBounds(t *testing.T) {
 	cancel()
 	if summary, cut := Describe(ctx, bytes.NewReader(raw), int64(len(raw)), nil, func(func() string) {}); !cut || !strings.Contains(summary, "canceled") {
 		t.Errorf("%s, cut %v", summary, cut)
+	}
+	many := strings.Builder{}
+	for range 300 {
+		fmt.Fprintf(&many, "CREATE TABLE t%d(a);", many.Len())
+	}
+	raw = database(t, "PRAGMA page_size=512; BEGIN;"+many.String()+"COMMIT")
+	ctx, cancel = context.WithCancel(t.Context())
+	r := &ending{r: bytes.NewReader(raw), left: 5, end: cancel} // while the schema is read
+	if summary, cut := Describe(ctx, r, int64(len(raw)), nil, func(func() string) {}); !cut || r.left != 0 {
+		t.Errorf("%s, cut %v, %d reads after its end", summary, cut, -r.left)
+	}
+}
+
+// ending is r, of which the last read calls end.
+type ending struct {
+	r    io.ReaderAt
+	left int
+	end  func()
+}
+
+func (e *ending) ReadAt(p []byte, off int64) (int, error) {
+	if e.left--; e.left == 0 {
+		e.end()
+	}
+	return e.r.ReadAt(p, off)
+}
+
+// TestVirtual: a virtual table that names a page as tables do is not run for its rows.
+func TestVirtual(t *testing.T) {
+	t.Parallel()
+	raw := database(t, `CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES ('one');
+		PRAGMA writable_schema=1; UPDATE sqlite_schema SET rootpage=2 WHERE name='f'`)
+	if summary, rows, cut := describe(raw); cut || len(rows) == 0 || rows[0] != "table f: CREATE VIRTUAL TABLE f USING fts5(x)" {
+		t.Errorf("%s: %q, cut %v", summary, rows, cut)
 	}
 }
