@@ -278,11 +278,13 @@ func (d *DB) Known(ctx context.Context, who Scope) (known []Known, err error) {
 
 func (h *history) known(ctx context.Context, who Scope) (out []Known, err error) {
 	own := map[string]State{}
-	err = h.heads(ctx, who, who, func(_ int64, c Recorded) { own[c.Path] = c.After })
+	err = h.heads(ctx, who, who, "", func(_ int64, c Recorded) { own[c.Path] = c.After })
 	if err != nil {
 		return nil, err
 	}
-	err = h.heads(ctx, who, anybody, func(seq int64, c Recorded) {
+	// Where retention took a newer one, the last state is not known any more: another state now is nobody's change.
+	const newest = " WHERE coalesce(x.gone, 0) <= x.op"
+	err = h.heads(ctx, who, anybody, newest, func(seq int64, c Recorded) {
 		if left, ok := own[c.Path]; ok {
 			out = append(out, Known{c.Path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !h.open[seq], left})
 		}
@@ -291,8 +293,8 @@ func (h *history) known(ctx context.Context, who Scope) (out []Known, err error)
 }
 
 // heads calls fn with the newest change that by has recorded of each path that who knows, in the order of the paths, and the
-// number of its checkpoint.
-func (h *history) heads(ctx context.Context, who, by Scope, fn func(seq int64, c Recorded)) error {
+// number of its checkpoint. bound is a condition on the paths x; "" is none.
+func (h *history) heads(ctx context.Context, who, by Scope, bound string, fn func(seq int64, c Recorded)) error {
 	knows, err := h.scope(ctx, who, "k.session")
 	if err != nil {
 		return err
@@ -307,8 +309,7 @@ func (h *history) heads(ctx context.Context, who, by Scope, fn func(seq int64, c
 		return "(SELECT cp.op FROM " + opsOfPath + w.with("cp.path=p.id").sql() + " ORDER BY cp.op DESC LIMIT 1)"
 	}
 	q := changeColumns + " FROM (SELECT p.id, p.gone, coalesce(" + newest(changed) + ", " + newest(read) + ") AS op FROM path p" +
-		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op=x.op" + changeJoins +
-		" WHERE coalesce(x.gone, 0) <= x.op ORDER BY p.path"
+		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op=x.op" + changeJoins + bound + " ORDER BY p.path"
 	return h.eachChange(ctx, q, fn, slices.Concat(changed.args, read.args, knows.args)...)
 }
 

@@ -158,13 +158,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		if err := tx.exec(ctx, steps[v]+fmt.Sprintf(setFormat, format)); err != nil {
 			return err
 		}
-		undos, err := column[int64](ctx, tx, "SELECT seq FROM op WHERE undo_of IS NOT NULL ORDER BY seq")
-		for _, seq := range undos {
-			if err == nil {
-				err = tx.undo(ctx, seq)
-			}
-		}
-		return err
+		return tx.undone(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("creating the catalog: %w", err)

@@ -83,6 +83,21 @@ func (tx *tx) undo(ctx context.Context, seq int64) error {
 	return tx.undo(ctx, of)
 }
 
+// undone sets undone_by of every operation, where it is NULL in all. It goes from the newest undo down: what could take back an
+// undo has been there before that comes, and the first that takes an operation back is the newest.
+func (tx *tx) undone(ctx context.Context) error {
+	undos, err := column[int64](ctx, tx, "SELECT seq FROM op WHERE undo_of IS NOT NULL ORDER BY seq DESC")
+	for _, seq := range undos {
+		if err == nil {
+			err = tx.exec(ctx, `UPDATE op SET undone_by=u.seq FROM (SELECT seq, undo_of, coalesce(restore_of, undo_of) AS first, coalesce(run, 0) AS run, session
+					FROM op WHERE seq=? AND undone_by IS NULL AND outcome <> ?) u
+				WHERE op.undone_by IS NULL AND (op.seq=u.undo_of OR op.seq BETWEEN u.first AND u.undo_of
+					AND op.undo_of IS NULL AND op.run IN (u.run,-u.run) AND op.session=u.session)`, seq, outcomeCode(Aborted))
+		}
+	}
+	return err
+}
+
 // sameRun says that e and o have a run in common, whatever retention took of it.
 func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e.run == -o.run) }
 
