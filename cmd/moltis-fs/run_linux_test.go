@@ -309,7 +309,7 @@ func TestRunOnATerminal(t *testing.T) {
 	for _, step := range []struct{ types, shows string }{
 		{"", "> "},
 		{"tty; test -t 0 && echo a terminal\n", "a terminal\r\n> "},
-		{"echo star''ted; sleep 1000\n", "started\r\n"},
+		{"sh -c 'echo star\"\"ted; exec sleep 1000'\n", "started\r\n"}, // it says so itself: Ctrl-C is for the shell until it has begun
 		{"\x03", "> "},
 		{"echo two >> a; mkdir d; echo x > d/f; echo y > d/g; echo do''ne\n", "done\r\n> "},
 		{"sleep 1000 &\n", "> "},
