@@ -346,3 +346,33 @@ func walk(t *testing.T, all []entry) (undo, redo ID) {
 	}
 	return undo, redo
 }
+
+// TestKnownWhateverWent: a session knows a path whose newest state is on record, though retention took a change of it by another session that
+// came between.
+func TestKnownWhateverWent(t *testing.T) {
+	t.Parallel()
+	d := fresh(t, Options{})
+	seqs := map[string]int{}
+	for i, session := range []string{"own", "gone", "newest"} {
+		seqs[session] = i + 1
+		if _, err := d.Save(t.Context(), Op{Tool: "Edit", Kind: KindEdit, Principal: "ann", Session: session, Changes: []Change{{
+			Path: "/w/f", Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		gone  string
+		known int
+	}{{"gone", 1}, {"newest", 1}, {"later", 0}} {
+		seqs["later"] = 9
+		if err := d.transact(t.Context(), func(ctx context.Context, tx *tx) error {
+			return tx.exec(ctx, "UPDATE path SET gone=?", seqs[c.gone])
+		}); err != nil {
+			t.Fatal(err)
+		}
+		known, err := d.Known(t.Context(), Scope{Principal: "ann", Session: "own"})
+		if err != nil || len(known) != c.known {
+			t.Errorf("retention took %s: %+v %v", c.gone, known, err)
+		}
+	}
+}

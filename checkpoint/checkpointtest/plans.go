@@ -463,7 +463,7 @@ func known(t *testing.T, s *checkpoint.DB) {
 	if err != nil || calm.ID != "" {
 		t.Errorf("nothing was changed outside: %+v %v", calm, err)
 	}
-	// What was only read can be brought back. It is noticed once.
+	// A file that was only read, and that others removed, can be brought back. That it is gone is noticed once.
 	for i, want := range []bool{true, false} {
 		got, err := SeenOutside(ctx, s, me, "t", []Observed{{Path: "/w/r"}})
 		if err != nil || (got.ID != "") != want {

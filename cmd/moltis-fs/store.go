@@ -132,7 +132,7 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
-const worksReadOnly = "log, checkpoint show, store stats, check and export and trash list work there; " +
+const worksReadOnly = "log, checkpoint list and show, store stats, check and export and trash list work there; " +
 	"for the rest use a copy of the data directory"
 
 // storeErrors is the table of errors of a store, with the words for each. No message: the error's.

@@ -151,7 +151,7 @@ func (x *exchange) run(pub *Published) (err error) {
 		}
 	}
 	if !x.in.nothing() {
-		// What we left there has to be as it was left: others who may write in the directory can put another thing under its name.
+		// The staged object is compared with what Stage left: others who may write in the directory can put another one under its name.
 		var why Interference
 		switch x.staged, why, err = x.temp.expect(x.in); {
 		case err != nil:
@@ -221,7 +221,7 @@ func (x *exchange) tookEffect() bool {
 	return err == nil && x.temp.isAt(id)
 }
 
-// renaming says what a rename does with the object that has the new name.
+// A renaming is what renameTo does where the new name is taken: it replaces the object there, refuses, or exchanges the two.
 type renaming int
 
 const (

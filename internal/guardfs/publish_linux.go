@@ -61,7 +61,7 @@ type handle struct{ fd int }
 
 func (h handle) close(f *FS) { f.kernel.close(h.fd) } //nolint:errcheck // nothing was written through it
 
-// identity is that of the object that was as e has it.
+// identity gives the identity of the object that expect found as e asks.
 func (h handle) identity(f *FS, e Precondition) (Identity, error) {
 	st, err := f.kernel.stat(h.fd)
 	return st.info.ID, err

@@ -21,7 +21,7 @@ type handle struct{}
 
 func (handle) close(*FS) {}
 
-// identity is that of the object that was as e has it.
+// identity gives the identity of the object that expect found as e asks.
 func (handle) identity(_ *FS, e Precondition) (Identity, error) { return e.ID, nil }
 
 // expect looks at what stands at p before that is exchanged. why says in what it is not what is wanted, or not as Stage left it.

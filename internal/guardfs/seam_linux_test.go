@@ -361,7 +361,7 @@ func identity(t *testing.T, p *Entry) Identity {
 	return st.info.ID
 }
 
-// What is written in place is synced after its last byte, and a file that got another name is not written.
+// TestWrittenInPlace: Append and Overwrite sync the file after its last byte, and do not write to a file that has a second name.
 func TestWrittenInPlace(t *testing.T) {
 	for name, write := range map[string]func(p *Entry, b *Before) error{
 		"append":    func(p *Entry, b *Before) error { _, err := p.Append(b.Info.ID, []byte("new")); return err },

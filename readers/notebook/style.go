@@ -14,7 +14,7 @@ type layout struct {
 	comma, colon  string // behind the sign
 }
 
-// layout is that of the notebook around its cells: the key "cells" stands one unit deep on a line of its own.
+// layout gives the layout of the notebook, by what stands before its key "cells": that is one unit deep, on a line of its own or not.
 func (n *notebook) layout() layout {
 	if at := strings.LastIndexByte(n.keyGap, '\n'); at >= 0 {
 		l := layout{newline: "\n", unit: n.keyGap[at+1:], colon: ": "}
@@ -37,7 +37,7 @@ func (l layout) line(depth int) string {
 	return l.newline + strings.Repeat(l.unit, depth)
 }
 
-// between is what separates two things that are so many units deep.
+// between gives the text from one element of a list to the next, where they are depth units deep.
 func (l layout) between(depth int) string { return "," + l.comma + l.line(depth) }
 
 // list is an object or a list, which is so many units deep itself.

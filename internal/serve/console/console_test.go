@@ -280,7 +280,7 @@ func TestEvents(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var asking sync.WaitGroup
 		ask := func() string {
-			time.Sleep(time.Millisecond) // so that it is the last of the list
+			time.Sleep(time.Millisecond) // by the clock of synctest: the list goes by time, and this one is to be the last
 			asking.Go(func() { _, _ = q.Ask(ctx, approval.Question{Tool: "Write", Paths: []string{"/a"}}) })
 			synctest.Wait()
 			list, err := q.List(false)
