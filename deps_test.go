@@ -35,15 +35,15 @@ var floors = []string{
 // reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/internals/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
-	{"net net/http net/netip", "cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/console internal/serve/mcp internal/policy/rego internal/testbox internal/toolstest"},
+	{"net net/http net/netip", "cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/console internal/serve/mcp internal/policy/rego internal/fleetbox internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/peerbench scripts/searchbench scripts/systems"},
+	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/fleetbox internal/testbox internal/testdir readers/image scripts/pack scripts/peerbench scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
-	{"database/sql database/sql/driver", "checkpoint readers/sqlite"},
+	{"database/sql database/sql/driver", "checkpoint readers/sqlite internal/fleet internal/fleetbox"},
 	{"unsafe", "grep/ignore grep/match internal/js internal/run readers readers/image"},
-	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
-	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies
-	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
+	{"flag log testing", "checkpoint/checkpointtest internal/fleetbox internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
+	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                                                                        // whoever embeds a public package carries no evaluator of policies
+	{"moltisfs/internal/fleetbox moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
@@ -67,6 +67,7 @@ var fileAccess = map[string]string{
 	"cmd/moltis-fs":           "the configuration, and the terminal",
 	"scripts/pack":            "the file of a module that it compresses",
 	"scripts/peerbench":       "the files that the servers work on",
+	"internal/fleetbox":       "the servers of tests",
 	"internal/testbox":        "the keys of a server of tests",
 	"internal/testdir":        "temporary directories of tests",
 	"internal/toolstest":      "trees for tests",
@@ -77,6 +78,7 @@ var fileAccess = map[string]string{
 var environment = map[string]string{
 	"cmd/moltis-fs":       "this is where it is read",
 	"checkpoint":          "Open takes a relative path",
+	"internal/fleetbox":   "the keys of a store of tests, which it sets",
 	"internal/testdir":    "TMPDIR, which it sets for tests",
 	"scripts/peerbench":   "its arguments",
 	"scripts/searchbench": "its arguments",

@@ -1,0 +1,256 @@
+// Package fleetbox starts the servers that a fleet stands on, for tests: PostgreSQL on a socket of its own, and a store that speaks S3 on
+// loopback. Only tests use it.
+package fleetbox
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers itself with database/sql under "pgx"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+)
+
+// Database gives the address of a new empty database, "postgres://…". All tests of a process share one server, which ends with the process.
+// A test is skipped where there is no PostgreSQL.
+func Database(t testing.TB) string {
+	t.Helper()
+	server.once.Do(func() { server.dir, server.err = start() })
+	if server.err != nil {
+		t.Skip("SKIPPED: no PostgreSQL here: ", server.err)
+	}
+	name := fmt.Sprintf("t%d", server.made.Add(1))
+	admin, err := sql.Open("pgx", address(server.dir, "postgres"))
+	if err == nil {
+		_, err = admin.Exec("CREATE DATABASE " + name)
+		err = errors.Join(err, admin.Close())
+	}
+	if err != nil {
+		t.Fatal("making a database: ", err)
+	}
+	return address(server.dir, name)
+}
+
+func address(dir, name string) string {
+	q := url.Values{"host": {dir}, "user": {"tester"}}
+	return "postgres:///" + name + "?" + q.Encode()
+}
+
+var server struct {
+	once sync.Once
+	made atomic.Int64
+	dir  string
+	err  error
+}
+
+// start starts a server with a socket in a directory of its own, which it gives. A shell waits for our end of its standard input to
+// close, as it does in whatever way we die, and then stops the server and removes the directory.
+func start() (string, error) {
+	bin := func(name string) (string, error) {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+		all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+		if len(all) == 0 {
+			return "", fmt.Errorf("there is no %s", name)
+		}
+		return slices.Max(all), nil
+	}
+	initdb, err1 := bin("initdb")
+	postgres, err2 := bin("postgres")
+	if err := errors.Join(err1, err2); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		return "", err
+	}
+	as := &syscall.SysProcAttr{}
+	if os.Getuid() == 0 { // it refuses to be root
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			return "", err
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if err := errors.Join(err1, err2, os.Chown(dir, uid, gid)); err != nil {
+			return "", err
+		}
+		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	data := filepath.Join(dir, "data")
+	cmd := exec.Command(initdb, "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	const script = `"$@" & p=$!; cat >/dev/null; kill -QUIT $p; wait $p; rm -rf "$PGTESTDIR"`
+	cmd = exec.Command("sh", "-c", script, "sh", postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=400",
+		"-c", "shared_buffers=64MB", "-c", "unix_socket_permissions=0777")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	cmd.Env = append(os.Environ(), "PGTESTDIR="+dir)
+	var said bytes.Buffer
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close() //nolint:errcheck // it is the server's
+	cmd.Stdout, cmd.Stderr = log, log
+	if _, err := cmd.StdinPipe(); err != nil { // it is never closed
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	db, err := sql.Open("pgx", address(dir, "postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close() //nolint:errcheck // it has only asked
+	for end := time.Now().Add(30 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		err = db.PingContext(ctx)
+		if err == nil || time.Now().After(end) {
+			cancel()
+			break
+		}
+		<-ctx.Done() // it is asked ten times a second
+		cancel()
+	}
+	if err != nil {
+		text, _ := os.ReadFile(filepath.Join(dir, "log"))
+		said.Write(text)
+		err = fmt.Errorf("%w: %s", err, said.String())
+	}
+	return dir, err
+}
+
+// Contents starts a store that speaks S3, with one empty bucket, until the end of the test. It gives the address of the contents, as
+// [tools.fs.fleet] has it: "s3://bucket/prefix?endpoint=http://127.0.0.1:…". Key and secret are set as environment variables. The handler
+// that wrap makes stands before the store, so that it can fail, wait or answer something else; nil: none.
+func Contents(t testing.TB, wrap func(http.Handler) http.Handler) string {
+	t.Helper()
+	back := s3mem.New()
+	if err := back.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	handler := gofakes3.New(back).Server()
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	if os.Getenv("AWS_ACCESS_KEY_ID") == "" { // once for all tests of a process: they may run side by side
+		os.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+		os.Setenv("AWS_ACCESS_KEY_ID", "key")
+	}
+	return "s3://bucket/prefix?endpoint=" + s.URL
+}
+
+// A Wire stands between a program and the server of a database, and can be cut.
+type Wire struct {
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+// Cut ends all connections, and refuses new ones until Mend.
+func (w *Wire) Cut() { w.set(true) }
+
+// Mend takes connections again.
+func (w *Wire) Mend() { w.set(false) }
+
+func (w *Wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut = cut; cut {
+		for c := range w.conns {
+			c.Close() //nolint:errcheck // it is what the program has to stand
+		}
+		clear(w.conns)
+	}
+}
+
+// Wired gives an address of the same database that goes through a Wire.
+func Wired(t testing.TB, database string) (string, *Wire) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	to := filepath.Join(q.Get("host"), ".s.PGSQL.5432")
+	dir, err := os.MkdirTemp("", "wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Wire{conns: map[net.Conn]bool{}}
+	t.Cleanup(func() {
+		l.Close() //nolint:errcheck // the test is over
+		w.Cut()
+		os.RemoveAll(dir) //nolint:errcheck // as is this
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(c, to)
+		}
+	}()
+	q.Set("host", dir)
+	u.RawQuery = q.Encode()
+	return u.String(), w
+}
+
+func (w *Wire) carry(c net.Conn, to string) {
+	s, err := net.Dial("unix", to)
+	w.mu.Lock()
+	if w.cut || err != nil {
+		c.Close() //nolint:errcheck // it is refused
+		if err == nil {
+			s.Close() //nolint:errcheck // and so is this
+		}
+		w.mu.Unlock()
+		return
+	}
+	w.conns[c], w.conns[s] = true, true
+	w.mu.Unlock()
+	pass := func(from, to net.Conn) {
+		io.Copy(to, from) //nolint:errcheck // a cut is an end
+		from.Close()      //nolint:errcheck // both ends go
+		to.Close()        //nolint:errcheck // as said
+		w.mu.Lock()
+		delete(w.conns, from)
+		w.mu.Unlock()
+	}
+	go pass(c, s)
+	pass(s, c)
+}
