@@ -28,7 +28,7 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer d.active.Done()
-	if err := d.inPlace(); err != nil {
+	if err := d.c.inPlace(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -73,7 +73,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		return false, err
 	}
 	defer f.Close() //nolint:errcheck // it is synced
-	if err := d.vacuumInto(ctx, file); err != nil {
+	if err := d.c.dump(ctx, file); err != nil {
 		return false, err
 	}
 	db, err := openCopy(file)

@@ -140,7 +140,7 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 	}
 	for more := true; more && err == nil; {
 		err = d.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
-			more, err = tx.shrink(ctx)
+			more, err = d.c.shrink(ctx, tx)
 			return err
 		})
 	}
@@ -172,10 +172,11 @@ const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
 	SELECT seq FROM op WHERE seq IN (SELECT seq FROM op WHERE ts < ?) AND` + mayGo + `
 		AND seq NOT IN (SELECT op FROM newest) ORDER BY seq`
 
-// Bytes of the catalog that a checkpoint and each of its changes take, about.
+// Bytes of the catalog that a checkpoint, each of its changes and each content take beside the bytes of the content, about.
 const (
-	opBytes     = 250
-	changeBytes = 150
+	opBytes      = 250
+	changeBytes  = 150
+	contentBytes = 100
 )
 
 // oldestQuery lists what may go for MaxBytes, the oldest first, and about how much each takes.
@@ -369,7 +370,7 @@ func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		names, err := unnamed(ctx, tx, d.blobs)
 		if err == nil {
-			err = d.inPlace() // they may be of another store by now
+			err = d.c.inPlace() // they may be of another store by now
 		}
 		for _, name := range names {
 			if err == nil {

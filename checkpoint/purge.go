@@ -78,7 +78,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	d.pack.Forget()
-	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
+	if w.r.Beside, err = d.c.beside(); err != nil || p.DryRun {
 		return w.r, err
 	}
 	if _, err = d.removeUnnamed(ctx); err != nil {
@@ -94,11 +94,11 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 		if err != nil {
 			return w.r, errors.Join(fmt.Errorf("the contents are gone, but not their hashes elsewhere; "+
-				"run the purge again: %w", err), d.scour(ctx))
+				"run the purge again: %w", err), d.alone(ctx, d.c.scour))
 		}
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.scour(ctx); err != nil {
+	if err := d.alone(ctx, d.c.scour); err != nil {
 		return w.r, fmt.Errorf("the contents are gone from the catalog, but free space could not be cleaned: %w", err)
 	}
 	return w.r, d.measure(ctx, d.r)
