@@ -44,10 +44,12 @@ func (d *DB) GC(ctx context.Context, dry bool) (r GCResult, err error) {
 		return r, err
 	}
 	defer d.active.Done()
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err = d.gc(ctx, dry, 0); err != nil {
-		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, dry, 0)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("cleaning the checkpoint store: %w", d.c.failed(err))
 	}
 	return r, err
 }
@@ -78,9 +80,12 @@ func (d *DB) retain(ctx context.Context) {
 	if age := d.o.Now().Sub(time.Unix(0, at)); err != nil || age >= 0 && age <= gcEvery {
 		return
 	}
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err := d.gc(ctx, false, 0); err != nil && ctx.Err() == nil {
+	var r GCResult
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, false, 0)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
 		d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 	} else if r.Checkpoints+r.Contents > 0 {
 		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
@@ -90,17 +95,29 @@ func (d *DB) retain(ctx context.Context) {
 
 // makeRoom evicts checkpoints for a save that did not fit.
 func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
+	return d.clean(ctx, func() error {
+		if err := d.measure(ctx, d.r); err != nil {
+			return err
+		}
+		need := full.Bytes - d.used.Load()
+		if need > d.o.MaxBytes {
+			return full
+		}
+		_, err := d.gc(ctx, false, need)
+		return err
+	})
+}
+
+// clean runs fn while no other GC or Purge runs, of this process or of another gateway.
+func (d *DB) clean(ctx context.Context, fn func() error) error {
 	d.cleaning.Lock()
 	defer d.cleaning.Unlock()
-	if err := d.measure(ctx, d.r); err != nil {
+	done, err := d.c.clean(ctx)
+	if err != nil {
 		return err
 	}
-	need := full.Bytes - d.used.Load()
-	if need > d.o.MaxBytes {
-		return full
-	}
-	_, err := d.gc(ctx, false, need)
-	return err
+	defer done()
+	return fn()
 }
 
 // gc removes what retention lets go, until the store and need more bytes are within MaxBytes or nothing more

@@ -57,16 +57,18 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.Match == nil && p.Hash == "" {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
-	r, err := d.purge(ctx, p)
+	var r Purged
+	err := d.clean(ctx, func() (err error) {
+		r, err = d.purge(ctx, p)
+		return err
+	})
 	if err != nil {
-		err = fmt.Errorf("purging: %w", named(err))
+		err = fmt.Errorf("purging: %w", d.c.failed(err))
 	}
 	return r, err
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	d.cleaning.Lock() // no gc meanwhile
-	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
 	var err error
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
