@@ -144,7 +144,7 @@ func (g *Gateway) run(ctx context.Context) {
 
 // beat renews the lease, or takes a new one where there is none.
 func (g *Gateway) beat(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, min(patience, g.lease/3))
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	g.mu.Lock()
 	id, hooks := g.id, g.hooks
@@ -177,6 +177,8 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		held = append(held, n)
 	}
 	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, g.lease/3)
+	defer cancel()
 	sent := time.Now()
 	var ok bool
 	err := g.db.QueryRowContext(ctx, `WITH renewed AS (

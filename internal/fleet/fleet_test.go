@@ -136,7 +136,7 @@ func TestLocksInAnyOrder(t *testing.T) {
 	wg.Wait()
 }
 
-const short = 600 * time.Millisecond
+const short = 1200 * time.Millisecond
 
 // A gateway that is cut off stops by itself before others can have its locks. They have them when its lease is over; what began under that
 // lease is refused for ever, and new calls go on under a new one as soon as the database answers.
