@@ -44,10 +44,12 @@ func (d *DB) GC(ctx context.Context, dry bool) (r GCResult, err error) {
 		return r, err
 	}
 	defer d.active.Done()
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err = d.gc(ctx, dry, 0); err != nil {
-		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, dry, 0)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("cleaning the checkpoint store: %w", d.c.failed(err))
 	}
 	return r, err
 }
@@ -78,9 +80,12 @@ func (d *DB) retain(ctx context.Context) {
 	if age := d.o.Now().Sub(time.Unix(0, at)); err != nil || age >= 0 && age <= gcEvery {
 		return
 	}
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err := d.gc(ctx, false, 0); err != nil && ctx.Err() == nil {
+	var r GCResult
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, false, 0)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
 		d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 	} else if r.Checkpoints+r.Contents > 0 {
 		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
@@ -90,17 +95,29 @@ func (d *DB) retain(ctx context.Context) {
 
 // makeRoom evicts checkpoints for a save that did not fit.
 func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
+	return d.clean(ctx, func() error {
+		if err := d.measure(ctx, d.r); err != nil {
+			return err
+		}
+		need := full.Bytes - d.used.Load()
+		if need > d.o.MaxBytes {
+			return full
+		}
+		_, err := d.gc(ctx, false, need)
+		return err
+	})
+}
+
+// clean runs fn while no other GC or Purge runs, of this process or of another gateway.
+func (d *DB) clean(ctx context.Context, fn func() error) error {
 	d.cleaning.Lock()
 	defer d.cleaning.Unlock()
-	if err := d.measure(ctx, d.r); err != nil {
+	done, err := d.c.clean(ctx)
+	if err != nil {
 		return err
 	}
-	need := full.Bytes - d.used.Load()
-	if need > d.o.MaxBytes {
-		return full
-	}
-	_, err := d.gc(ctx, false, need)
-	return err
+	defer done()
+	return fn()
 }
 
 // gc removes what retention lets go, until the store and need more bytes are within MaxBytes or nothing more
@@ -140,7 +157,7 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 	}
 	for more := true; more && err == nil; {
 		err = d.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
-			more, err = tx.shrink(ctx)
+			more, err = d.c.shrink(ctx, tx)
 			return err
 		})
 	}
@@ -172,10 +189,11 @@ const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
 	SELECT seq FROM op WHERE seq IN (SELECT seq FROM op WHERE ts < ?) AND` + mayGo + `
 		AND seq NOT IN (SELECT op FROM newest) ORDER BY seq`
 
-// Bytes of the catalog that a checkpoint and each of its changes take, about.
+// Bytes of the catalog that a checkpoint, each of its changes and each content take beside the bytes of the content, about.
 const (
-	opBytes     = 250
-	changeBytes = 150
+	opBytes      = 250
+	changeBytes  = 150
+	contentBytes = 100
 )
 
 // oldestQuery lists what may go for MaxBytes, the oldest first, and about how much each takes.
@@ -369,7 +387,7 @@ func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		names, err := unnamed(ctx, tx, d.blobs)
 		if err == nil {
-			err = d.inPlace() // they may be of another store by now
+			err = d.c.inPlace() // they may be of another store by now
 		}
 		for _, name := range names {
 			if err == nil {

@@ -57,16 +57,18 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.Match == nil && p.Hash == "" {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
-	r, err := d.purge(ctx, p)
+	var r Purged
+	err := d.clean(ctx, func() (err error) {
+		r, err = d.purge(ctx, p)
+		return err
+	})
 	if err != nil {
-		err = fmt.Errorf("purging: %w", named(err))
+		err = fmt.Errorf("purging: %w", d.c.failed(err))
 	}
 	return r, err
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	d.cleaning.Lock() // no gc meanwhile
-	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
 	var err error
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
@@ -78,7 +80,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	d.pack.Forget()
-	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
+	if w.r.Beside, err = d.c.beside(); err != nil || p.DryRun {
 		return w.r, err
 	}
 	if _, err = d.removeUnnamed(ctx); err != nil {
@@ -94,11 +96,11 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 		if err != nil {
 			return w.r, errors.Join(fmt.Errorf("the contents are gone, but not their hashes elsewhere; "+
-				"run the purge again: %w", err), d.scour(ctx))
+				"run the purge again: %w", err), d.alone(ctx, d.c.scour))
 		}
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.scour(ctx); err != nil {
+	if err := d.alone(ctx, d.c.scour); err != nil {
 		return w.r, fmt.Errorf("the contents are gone from the catalog, but free space could not be cleaned: %w", err)
 	}
 	return w.r, d.measure(ctx, d.r)

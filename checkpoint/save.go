@@ -43,7 +43,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 	}
 	if err != nil {
-		return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.c.failed(err))
 	}
 	d.saved()
 	return Saved{s.id, append(skips, s.missing...), s.trashed}, nil
@@ -56,6 +56,7 @@ type save struct {
 	seq   int64
 	id    ID
 	names []string // of large contents that were written
+	added int64    // bytes that the rows and contents take, about
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -111,6 +112,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		}
 	}
 	s.seq, s.contentID = last.op+1, last.content
+	s.added = opBytes + changeBytes*int64(len(op.Changes))
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
 	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
@@ -132,7 +134,19 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	return s.d.fits(ctx, tx)
+	return s.fits(ctx, tx)
+}
+
+// fits is a *FullError if the store takes more than MaxBytes.
+func (s *save) fits(ctx context.Context, tx *tx) error {
+	used, err := s.d.c.grown(ctx, tx, s.added)
+	if err != nil {
+		return err
+	}
+	if s.d.used.Store(used); used > s.d.o.MaxBytes {
+		return &FullError{used, s.d.o.MaxBytes}
+	}
+	return nil
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -312,6 +326,7 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	case c.id == 0:
 		s.contentID++
 		c.id = s.contentID
+		s.added += contentBytes
 		err = tx.exec(ctx, "INSERT INTO content(id, hash, size) VALUES(?,?,?)", c.id, c.hash[:], c.size)
 	}
 	if c.content != nil {
@@ -343,6 +358,7 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	if err != nil {
 		return err
 	}
+	s.added += contentBytes + r.Bytes
 	var baseID any
 	c.key, c.depth = r.Key, 0
 	if r.Codec&blob.CodecDelta != 0 {

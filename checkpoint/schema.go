@@ -135,27 +135,26 @@ ALTER TABLE op DROP COLUMN act;
 ALTER TABLE op DROP COLUMN top;
 `
 
-// migrate makes an empty catalog, or one of format 7 to 9, one of ours.
+// migrate makes an empty catalog, or one of an earlier format, one of ours.
 func (d *DB) migrate(ctx context.Context) error {
-	v, err := formatOf(ctx, d.w)
-	switch {
-	case err != nil || v == format:
+	v, err := d.c.format(ctx, d.w)
+	if err != nil || v == format {
 		return err
-	case d.frozen:
-		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(format)}
-	case v > format:
-		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
-	case v != 0 && v < 7:
-		return &VersionError{"the store's format", strconv.Itoa(v), "the program that wrote it, or one of format 7"}
+	}
+	if _, ok := d.c.steps()[v]; !ok {
+		need := "the program that wrote it, or one of format 7"
+		if v > format {
+			need = "a newer program"
+		}
+		return &VersionError{"the store's format", strconv.Itoa(v), need}
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		// Looked at again: several processes may open a new store at once.
-		v, err := formatOf(ctx, tx)
+		v, err := d.c.format(ctx, tx)
 		if err != nil || v == format {
 			return err
 		}
-		steps := map[int]string{0: schema, 7: from7 + from8, 8: from8, 9: from9 + from8}
-		if err := tx.exec(ctx, steps[v]+fmt.Sprintf(setFormat, format)); err != nil {
+		if err := tx.exec(ctx, d.c.steps()[v]); err != nil {
 			return err
 		}
 		return tx.undone(ctx)
