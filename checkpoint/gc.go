@@ -59,6 +59,7 @@ const gcEvery = time.Hour
 
 // saved looks once in a while, after a save, whether retention is due.
 func (d *DB) saved() {
+	d.tell()
 	d.wrote.Store(true)
 	now, last := time.Now().UnixNano(), d.looked.Load()
 	if now-last < int64(time.Minute) || !d.looked.CompareAndSwap(last, now) || d.enter() != nil {
@@ -174,11 +175,12 @@ type collector struct {
 	r        GCResult
 }
 
-// mayGo are the checkpoints that are not pinned, not open, not wanted by the trash, and not the newest: its
+// mayGo are the checkpoints that are not pinned, not open, not wanted by the trash, not unsent, and not the newest: its
 // number must not be given out again. (The plus keeps the database from going through all by that.)
 const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
 	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)
-	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)
+	AND NOT EXISTS (SELECT 1 FROM unsent WHERE unsent.op=op.seq)`
 
 // agedQuery finds the checkpoints that retention may let go by their age, those among the newest of one of their
 // paths excepted.

@@ -74,6 +74,7 @@ type Options struct {
 	Judge    guardfs.Judge
 	Classes  *policy.Classes // what runs code is asked about; nil: it is not
 	DataDir  string          // exists, 0700, ours
+	Fleet    *Fleet          // nil: all is in DataDir
 	Approver approval.Approver
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
@@ -92,6 +93,7 @@ type Engine struct {
 	rules       guardfs.Judge // of tree
 	trash       *guardfs.FS   // sees the directories of the trash, and nothing else
 	journal     *guardfs.Journal
+	fleet       *Fleet
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
@@ -124,7 +126,7 @@ type Engine struct {
 // readies the tree; readers it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{
-		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
+		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now, fleet: o.Fleet,
 		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
@@ -176,7 +178,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
-		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities,
+		cfg: e.cfg.Checkpoint, fleet: e.fleet, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
 	return e, e.own().recover(context.Background(), until)
@@ -578,6 +580,7 @@ type Host struct {
 	GitUser    ignore.User                    // whose core.excludesFile searches obey
 	Identities []string                       // of encrypted checkpoints
 	Hooks      hook.Set                       // run before those of the configuration
+	Fleet      *Fleet                         // of the program; nil: the engine joins that of the configuration for itself
 	Fault      func(op string) *guardfs.Fault // for tests: see guardfs.Options
 	Environ    []string                       // of programs that are run for calls
 
@@ -629,6 +632,7 @@ type opened struct {
 
 	chain    policy.Chain // nil: none is asked
 	programs Programs
+	own      *Fleet // that nobody else has; nil: there is none
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store,
@@ -679,8 +683,14 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		Memory: config.Memory / 2}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
+	if h.Fleet == nil {
+		if o.own, err = JoinFleet(context.Background(), cfg.Tools.FS.Fleet, h.Logger); err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+		h.Fleet = o.own
+	}
 	e, err := OpenOver(Options{
-		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
+		Config: cfg.Tools.FS, Fleet: h.Fleet, Judge: judge, Classes: classes, DataDir: o.dataDir,
 		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities,
 		Fault: h.Fault, Calls: h.Root.Calls,
 	})
@@ -735,7 +745,7 @@ func (o *opened) close() error {
 	if o.free != nil {
 		errs = append(errs, o.free.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.own.Close())...)
 }
 
 // Readers make content of bytes.
@@ -1018,6 +1028,7 @@ func rules(fs config.FS, root string) policy.Options {
 type checkpointStore struct {
 	dir    string
 	cfg    config.Checkpoint
+	fleet  *Fleet
 	logger *slog.Logger
 
 	identities []string
@@ -1037,7 +1048,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
-	o, err := StoreOptions(s.cfg)
+	o, err := StoreOptions(s.cfg, s.fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -1075,8 +1086,9 @@ func (s *checkpointStore) Close() error {
 	return nil
 }
 
-// StoreOptions gives the options of the store, from [tools.fs.checkpoint].
-func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
+// StoreOptions gives the options of the store, from [tools.fs.checkpoint]: of that of the fleet f, or where f has none of the one in a
+// data directory.
+func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 	excluded, err := excludes(c.Exclude, guardfs.Canonical)
 	if err != nil {
 		return checkpoint.Options{}, err
@@ -1092,11 +1104,15 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	case c.KeepLast == 0 && c.KeepWithin != 0:
 		c.KeepLast = checkpoint.KeepNone
 	}
-	return checkpoint.Options{
+	o := checkpoint.Options{
 		MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
-	}, nil
+	}
+	if f.HasStore() {
+		f.remote(&o)
+	}
+	return o, nil
 }
 
 // textsDir is where the texts of documents are kept.

@@ -242,7 +242,7 @@ func (e *Engine) openOps(ctx context.Context) (open []openOp, err error) {
 
 // existing is the store, or nil where none was ever made.
 func (s *checkpointStore) existing() (*checkpoint.DB, error) {
-	if !checkpoint.Exists(s.dir) {
+	if !s.fleet.HasStore() && !checkpoint.Exists(s.dir) {
 		return nil, nil
 	}
 	return s.open()
