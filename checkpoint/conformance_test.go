@@ -73,7 +73,7 @@ func TestSealedDBConforms(t *testing.T) {
 
 func open(t testing.TB, dir string, o checkpoint.Options) *checkpoint.DB {
 	t.Helper()
-	d, err := checkpoint.Open(dir, o)
+	d, err := openAt(dir, fleetOf(t, dir), o)
 	if err != nil {
 		t.Fatal(err)
 	}
