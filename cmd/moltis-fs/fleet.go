@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/fleet"
-	"moltisfs/internal/state"
 )
 
 // joined is the fleet of a process, which it joins when something needs it. All commands of a server have one.
@@ -59,16 +56,6 @@ func (j *joined) leave(err error) error {
 	}
 	j.fleet = nil
 	return err
-}
-
-// shared gives the small files of one kind: those of the fleet, or nil and their directory in the data directory.
-func (in *invocation) shared(kind string) (files state.Files, dir string, err error) {
-	f, err := in.fleet()
-	if err == nil && f != nil {
-		return f.Files(kind), "", nil
-	}
-	data, derr := in.dataDir()
-	return nil, filepath.Join(data, kind), errors.Join(err, derr)
 }
 
 // A fleetStatus is how this process is in its fleet. It has no secrets.
