@@ -188,7 +188,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if err == nil {
 		err = e.own().recover(context.Background(), until)
 	}
-	if e.fleet != nil && unreachable(err) { // calls that read need nothing of it, and those that change something recover what is in their way
+	if e.fleet != nil && CutOff(err) { // calls that read need nothing of it, and those that change something recover what is in their way
 		e.logger.Warn("the fleet can't be reached; until it can, nothing is changed", "err", err)
 		err = nil
 	}
@@ -1071,7 +1071,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
 		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
-		errors.Is(err, checkpoint.ErrInUse) || unreachable(err) {
+		errors.Is(err, checkpoint.ErrInUse) || CutOff(err) {
 		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {

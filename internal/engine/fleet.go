@@ -68,8 +68,8 @@ func (f *Fleet) ships() bool { return f != nil && !f.HasStore() }
 // remote has o open the store of the fleet.
 func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
 
-// unreachable says of an error that the fleet's database or bucket does not answer, or not yet again.
-func unreachable(err error) bool {
+// CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
+func CutOff(err error) bool {
 	_, store := errors.AsType[*checkpoint.UnreachableError](err)
 	_, own := errors.AsType[*fleet.UnreachableError](err)
 	return store || own || errors.Is(err, fleet.ErrFenced)
@@ -203,7 +203,7 @@ func (c *Call) fetch(ctx context.Context) {
 	if err == nil {
 		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
 	}
-	if done := err == nil || !unreachable(err); was == nil || done {
+	if done := err == nil || !CutOff(err); was == nil || done {
 		f.all.Set(c.key(), &done)
 	}
 	if err != nil && was == nil {
@@ -243,7 +243,7 @@ func (b *bucket) open() (*blob.S3, error) {
 func (b *bucket) did(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err = nil; unreachable(err) {
+	if b.err = nil; CutOff(err) {
 		b.err = err
 	}
 	return err
