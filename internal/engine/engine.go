@@ -161,6 +161,9 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
+	if e.fleet.HasStore() {
+		e.locks, e.lockWait = e.locks.Further(e.fleet.Gateway), 20*time.Second // longer than a lease: the holder may be dead
+	}
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
@@ -181,7 +184,11 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		cfg: e.cfg.Checkpoint, fleet: e.fleet, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
-	return e, e.own().recover(context.Background(), until)
+	if err = e.own().recover(context.Background(), until); e.fleet.HasStore() && (ofFleet(err) || errors.As(err, new(*checkpoint.UnreachableError))) {
+		e.logger.Warn("the fleet can't be reached; changes are refused until it can", "err", err)
+		err = nil // reads go on, and a change that meets one that was cut off ends that first
+	}
+	return e, err
 }
 
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.

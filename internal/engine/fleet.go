@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -46,6 +47,29 @@ func (f *Fleet) HasStore() bool { return f != nil && f.Durable == "remote" }
 // remote has o open the store of the fleet.
 func (f *Fleet) remote(o *checkpoint.Options) {
 	o.Database, o.Guard, o.Blobs = f.Database, f.Gateway.Guard, &f.bucket
+}
+
+// leased binds the changes of ctx to the lease that the fleet has given this process: what is saved, locked or published under it is refused
+// once that lease is over. Without a store of a fleet it is ctx.
+func (e *Engine) leased(ctx context.Context) (context.Context, error) {
+	if !e.fleet.HasStore() {
+		return ctx, nil
+	}
+	return e.fleet.Gateway.Begin(ctx)
+}
+
+// fenced says, without asking the database, that the lease of ctx is over: then nothing more may be changed. nil: it is not.
+func (e *Engine) fenced(ctx context.Context) error {
+	if !e.fleet.HasStore() {
+		return nil
+	}
+	return e.fleet.Gateway.Check(ctx)
+}
+
+// ofFleet says that an error is of the fleet, and not of what the call wants.
+func ofFleet(err error) bool {
+	_, unreachable := errors.AsType[*fleet.UnreachableError](err)
+	return unreachable || errors.Is(err, fleet.ErrFenced)
 }
 
 // bucket is the store of large contents, which is opened when it is first needed: most calls need none.
