@@ -162,6 +162,9 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
+	if e.fleet.HasStore() {
+		e.locks, e.lockWait = e.locks.Further(e.fleet.Gateway), 20*time.Second // longer than a lease: the holder may be dead
+	}
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
@@ -1161,6 +1164,9 @@ func Alive(dataDir string, f *Fleet) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
 	if err != nil {
 		return nil
+	}
+	if f.HasStore() {
+		locks = locks.Further(f.Gateway)
 	}
 	return func(tag string) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), lockTry)

@@ -71,8 +71,7 @@ func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
 func CutOff(err error) bool {
 	_, store := errors.AsType[*checkpoint.UnreachableError](err)
-	_, own := errors.AsType[*fleet.UnreachableError](err)
-	return store || own || errors.Is(err, fleet.ErrFenced)
+	return store || ofFleet(err)
 }
 
 // Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
@@ -209,6 +208,29 @@ func (c *Call) fetch(ctx context.Context) {
 	if err != nil && was == nil {
 		c.logger.Warn("what other gateways have made in this session is not here", "principal", c.Principal, "session", c.Session, "err", err)
 	}
+}
+
+// leased binds the changes of ctx to the lease that the fleet has given this process: what is saved, locked or published under it is refused
+// once that lease is over. Without a store of a fleet it is ctx.
+func (e *Engine) leased(ctx context.Context) (context.Context, error) {
+	if !e.fleet.HasStore() {
+		return ctx, nil
+	}
+	return e.fleet.Gateway.Begin(ctx)
+}
+
+// fenced says, without asking the database, that the lease of ctx is over: then nothing more may be changed. nil: it is not.
+func (e *Engine) fenced(ctx context.Context) error {
+	if !e.fleet.HasStore() {
+		return nil
+	}
+	return e.fleet.Gateway.Check(ctx)
+}
+
+// ofFleet says that an error is of the fleet, and not of what the call wants.
+func ofFleet(err error) bool {
+	_, unreachable := errors.AsType[*fleet.UnreachableError](err)
+	return unreachable || errors.Is(err, fleet.ErrFenced)
 }
 
 // bucket is the store of large contents, which is opened when it is first needed: most calls need none.

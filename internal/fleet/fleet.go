@@ -125,6 +125,12 @@ func (g *Gateway) DB() *sql.DB { return g.db }
 // Name is the gateway's name for people.
 func (g *Gateway) Name() string { return g.name }
 
+// OnThisMachine says that the gateway with that name runs, or ran, on the machine of this one.
+func (g *Gateway) OnThisMachine(name string) bool {
+	host := func(name string) string { return name[:max(0, strings.LastIndexByte(name, ' '))] }
+	return name == g.name || host(name) != "" && host(name) == host(g.name)
+}
+
 // run sends a heartbeat three times in a lease, and more often as long as there is none.
 func (g *Gateway) run(ctx context.Context) {
 	for {
