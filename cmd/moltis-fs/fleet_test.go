@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/internal/fleetbox"
 )
@@ -155,5 +159,109 @@ func TestFleetMove(t *testing.T) {
 	out.run("redo", "--yes")
 	if got := f.content("x"); !strings.HasPrefix(got, "LARGE") {
 		t.Errorf("%.100q", got)
+	}
+}
+
+// Without the database changes are refused with the reason, reads go on, and commands say quickly what is so. Nothing tells a secret.
+func TestFleetCut(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	wired, wire := fleetbox.Wired(t, f.database)
+	a := f.machine("a", wired)
+	path := filepath.Join(f.tree, "x")
+	a.run("call", "Write", path, "content=one\n")
+	session := startMCP(t, a)
+	wire.Cut()
+	if got := session.call("Write", path, "two\n"); !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
+		t.Error(got)
+	}
+	if got := session.call("Read", path, ""); !strings.Contains(got, "one") {
+		t.Error(got)
+	}
+	late := startMCP(t, a)
+	if got := late.call("Read", path, ""); !strings.Contains(got, "one") {
+		t.Error(got)
+	}
+	if got := late.call("Write", path, "two\n"); !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
+		t.Error(got)
+	}
+	for _, line := range []string{"log", "undo --yes", "store stats", "approve", "token list"} {
+		begun := time.Now()
+		status, out, errs := a.try(strings.Fields(line)...)
+		if status != exitBroken || !strings.Contains(errs, "can't be reached") || time.Since(begun) > 6*time.Second {
+			t.Errorf("%s: status %d in %v: %s%s", line, status, time.Since(begun), out, errs)
+		}
+	}
+	if out := a.run("status"); !strings.Contains(out, "can't be reached") {
+		t.Error(out)
+	}
+	wire.Mend()
+	for i, s := range []*mcpSession{session, late} {
+		eventually(t, "it is written again", func() bool { s.call("Write", path, fmt.Sprint(i)); return f.content("x") == fmt.Sprint(i) })
+	}
+}
+
+// An mcpSession is a client of moltis-fs mcp, whose session is called "default" unless options say otherwise.
+type mcpSession struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	errs *bytes.Buffer
+	n    int
+}
+
+func startMCP(t testing.TB, m *machine, options ...string) *mcpSession {
+	t.Helper()
+	s := &mcpSession{t: t, cmd: m.command(append([]string{"mcp", "--session", "default"}, options...)...), errs: &bytes.Buffer{}}
+	s.cmd.Stderr = s.errs
+	var err error
+	s.in, err = s.cmd.StdinPipe()
+	must(t, err)
+	out, err := s.cmd.StdoutPipe()
+	must(t, err)
+	s.out = bufio.NewReader(out)
+	must(t, s.cmd.Start())
+	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+	s.ask(readyMCP)
+	fmt.Fprintln(s.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return s
+}
+
+// ask sends a line and gives the answer.
+func (s *mcpSession) ask(line string) string {
+	s.t.Helper()
+	fmt.Fprintln(s.in, line)
+	for {
+		got, err := s.out.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("%v after %s: %s", err, line, s.errs)
+		}
+		if strings.Contains(got, `"id":`) {
+			return got
+		}
+	}
+}
+
+// call calls a tool with the path of a file and, for Write, its content.
+func (s *mcpSession) call(tool, path, content string) string {
+	s.t.Helper()
+	args := map[string]any{"file_path": path}
+	if tool == "Write" {
+		args["content"] = content
+	}
+	s.n++
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": s.n, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": args}})
+	must(s.t, err)
+	return s.ask(string(line))
+}
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never holds: %s", what)
+		}
 	}
 }
