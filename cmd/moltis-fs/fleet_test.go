@@ -172,7 +172,7 @@ func TestFleetCut(t *testing.T) {
 	a.run("call", "Write", path, "content=one\n")
 	session := startMCP(t, a)
 	wire.Cut()
-	if got := session.call("Write", path, "two\n"); !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
+	if got := session.call("Write", path, "two\n"); strings.Contains(got, "tester") || !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
 		t.Error(got)
 	}
 	if got := session.call("Read", path, ""); !strings.Contains(got, "one") {
