@@ -171,24 +171,20 @@ func (s *TokenStore) Revoke(id string) (gone Token, err error) {
 // List gives all tokens, oldest first, expired ones too.
 func (s *TokenStore) List() ([]Token, error) {
 	all, err := s.read(s.files)
-	var files []state.File
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.ID + usedSuffix
+	}
+	var used []state.Info
 	if err == nil {
-		files, err = s.files.List()
+		used, err = s.files.Look(names...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}
-	used := map[string]time.Time{}
-	for _, f := range files {
-		if id, is := strings.CutSuffix(f.Name, usedSuffix); is {
-			if _, at, err := f.Look(); err == nil {
-				used[id] = at.UTC().Truncate(time.Second)
-			}
-		}
-	}
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].LastUsed = used[all[i].ID]
+		all[i].LastUsed = used[i].At.UTC().Truncate(time.Second)
 	}
 	return all, nil
 }

@@ -132,29 +132,30 @@ func (d Dir) Since(name string, m *Mark) (tail []byte, anew bool, err error) {
 	return tail[:n], anew, nil
 }
 
-// List lists the files. Where there is no directory it lists none.
-func (d Dir) List() ([]File, error) {
-	if err := d.check(); err != nil {
+// List gives the names of the files. Where there is no directory there are none.
+func (d Dir) List() (names []string, err error) {
+	if err = d.check(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return nil, err
 	}
 	entries, err := os.ReadDir(d.Path)
-	var out []File
 	for _, e := range entries {
-		out = append(out, File{e.Name(), func() (int64, time.Time, error) {
-			info, err := os.Lstat(d.file(e.Name()))
-			if err == nil {
-				err = d.ours(d.file(e.Name()), info)
-			}
-			if err != nil {
-				return 0, time.Time{}, err
-			}
-			return info.Size(), info.ModTime(), nil
-		}})
+		names = append(names, e.Name())
 	}
-	return out, err
+	return names, err
+}
+
+// Look tells of each name what is known of the file, as [Files] says.
+func (d Dir) Look(names ...string) ([]Info, error) {
+	out := make([]Info, len(names))
+	for i, name := range names {
+		if info, err := os.Lstat(d.file(name)); err == nil && d.ours(d.file(name), info) == nil {
+			out[i] = Info{info.Size(), info.ModTime()}
+		}
+	}
+	return out, nil
 }
 
 // Append appends to a file in one write, which O_APPEND keeps whole beside those of other processes. It is not synced.

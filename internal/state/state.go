@@ -20,8 +20,10 @@ type Files interface {
 	// Since reads what came to a file behind m, and moves m there. With anew it is another file than that of m, or the first look: then
 	// tail has all of it, which is nothing where no file is.
 	Since(name string, m *Mark) (tail []byte, anew bool, err error)
-	// List lists the files, in any order.
-	List() ([]File, error)
+	// List gives the names of the files, in any order.
+	List() ([]string, error)
+	// Look tells of each name what is known of the file without reading it: nothing where there is none, or where it is not ours.
+	Look(names ...string) ([]Info, error)
 
 	// Append puts one piece at the end of a file, which it makes if necessary. Pieces of several writers do not mix.
 	Append(name string, piece []byte) error
@@ -51,8 +53,8 @@ type Mark struct {
 	Of    any   // which file it is, as the Files knows it
 }
 
-// A File is one of a list. Look tells its size in bytes, and when it was changed last. Of a file that is not ours Look is an error.
-type File struct {
-	Name string
-	Look func() (size int64, at time.Time, err error)
+// Info is what is known of a file without reading it.
+type Info struct {
+	Size int64     // in bytes
+	At   time.Time // of the last change; zero: there is no such file
 }

@@ -95,7 +95,7 @@ func (q *Queue) unanswered() (ids []string, waits []bool, err error) {
 		return nil, nil, err
 	}
 	for id := range n[questionFile] {
-		if _, answered := n[answerFile][id]; !answered {
+		if !n[answerFile][id] {
 			ids = append(ids, id)
 		}
 	}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			}
 			return nil
 		}
-		q = Over(d)
+		q = OpenIn(d)
 		fmt.Println("ready")
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until all others are ready too
 		_, err := answered(q, words[2], approval.Approved, By{Name: words[3]}, "")

@@ -97,11 +97,11 @@ var _ approval.Approver = (*Queue)(nil)
 
 // Open is the queue in dir, which is made when it is needed.
 func Open(dir string) *Queue {
-	return Over(state.Dir{Path: dir, Temp: tempFile, Most: maxQuestion})
+	return OpenIn(state.Dir{Path: dir, Temp: tempFile, Most: maxQuestion})
 }
 
-// Over is the queue in files.
-func Over(files state.Files) *Queue { return &Queue{files: files} }
+// OpenIn is the queue in files.
+func OpenIn(files state.Files) *Queue { return &Queue{files: files} }
 
 // errLost is the error of an Ask whose question nobody can answer any more.
 var errLost = errors.New("the question is gone: this gateway was out of touch with its fleet for too long; send the call again")
@@ -177,7 +177,7 @@ func (q *Queue) take(ctx context.Context, question approval.Question) (e Entry, 
 
 // turn runs do alone, with the files as they are meanwhile: the set of questions that wait, and of those that are over, changes nowhere else.
 func (q *Queue) turn(ctx context.Context, do func(*Queue) error) error {
-	return q.files.Update(ctx, "lock", func(files state.Files) error { return do(Over(files)) })
+	return q.files.Update(ctx, "lock", func(files state.Files) error { return do(OpenIn(files)) })
 }
 
 // put stores a question and holds its file. Nobody takes it for one before it is whole: see readQuestion.
@@ -267,17 +267,7 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 		return nil, err
 	}
 	waiting = map[string]int{}
-	type past struct {
-		name string
-		size int64
-		at   time.Time
-	}
-	var over []past
-	end := func(f state.File) {
-		if size, at, err := f.Look(); err == nil {
-			over = append(over, past{f.Name, size, at})
-		}
-	}
+	var over []string // names of files that are kept for a while
 	ids := slices.Sorted(maps.Keys(n[questionFile]))
 	waits, err := q.waits(ids)
 	if err != nil {
@@ -285,9 +275,8 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 	}
 	for i, id := range ids {
 		e, err := q.readQuestion(id, nil)
-		_, answered := n[answerFile][id]
 		switch {
-		case waits[i] && !answered:
+		case waits[i] && !n[answerFile][id]:
 			waiting[e.Question.Principal]++ // one that can't be read is nobody's, and waits all the same
 		case waits[i]:
 		case err == nil:
@@ -295,36 +284,44 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 			_ = q.record(e) // there may be an answer, whose asker was killed
 			q.forget(id)
 		default:
-			end(n[questionFile][id])
+			over = append(over, id+questionFile)
 		}
 	}
-	for _, f := range n[answerFile] {
-		end(f)
+	for id := range n[answerFile] {
+		over = append(over, id+answerFile)
 	}
-	slices.SortFunc(over, func(a, b past) int { return b.at.Compare(a.at) })
+	is, err := q.files.Look(over...)
+	if err != nil {
+		return nil, err
+	}
+	newest := make([]int, len(over))
+	for i := range newest {
+		newest[i] = i
+	}
+	slices.SortFunc(newest, func(a, b int) int { return is[b].At.Compare(is[a].At) })
 	total := int64(0)
-	for i, p := range over {
-		total += p.size
-		if i >= keptMost || total > keptBytes || now.Sub(p.at) > keptFor {
-			_ = q.files.Remove(p.name)
+	for n, i := range newest {
+		total += is[i].Size
+		if !is[i].At.IsZero() && (n >= keptMost || total > keptBytes || now.Sub(is[i].At) > keptFor) { // foreign ones stay
+			_ = q.files.Remove(over[i])
 		}
 	}
-	for id, f := range n[shownFile] {
+	for id := range n[shownFile] {
 		if !q.there(id, questionFile) {
-			_ = q.files.Remove(f.Name)
+			_ = q.files.Remove(id + shownFile)
 		}
 	}
 	return waiting, nil
 }
 
-// names gives the files that are called like ours, by kind and ID.
-func (q *Queue) names() (map[string]map[string]state.File, error) {
-	n := map[string]map[string]state.File{questionFile: {}, shownFile: {}, answerFile: {}}
+// names gives the IDs of the files that are called like ours, by kind.
+func (q *Queue) names() (map[string]map[string]bool, error) {
+	n := map[string]map[string]bool{questionFile: {}, shownFile: {}, answerFile: {}}
 	files, err := q.files.List()
-	for _, f := range files {
-		id, kind, _ := strings.Cut(f.Name, ".")
+	for _, name := range files {
+		id, kind, _ := strings.Cut(name, ".")
 		if of := n["."+kind]; of != nil && isID(id) {
-			of[id] = f
+			of[id] = true
 		}
 	}
 	return n, err

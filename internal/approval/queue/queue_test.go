@@ -272,7 +272,7 @@ func failing(dir, at string) *Queue {
 		}
 		return nil
 	}
-	return Over(d)
+	return OpenIn(d)
 }
 
 // A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
