@@ -95,7 +95,8 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) e
 		p.mu.Unlock()
 		used := c != nil
 		if !used {
-			opened, err := p.Conn(ctx)
+			// It is made for the next one, too, if ctx ends meanwhile.
+			opened, err := p.Conn(context.WithoutCancel(ctx))
 			if err != nil {
 				return err
 			}
@@ -113,6 +114,9 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) e
 
 // run runs fn, and puts the connection back unless it is no good any more.
 func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn) error) (err error) {
+	if ctx.Err() != nil {
+		fn = func(context.Context, *conn) error { return ctx.Err() }
+	}
 	defer func() {
 		if err != nil && !c.valid(err) {
 			c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // this closes it

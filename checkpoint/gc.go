@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"time"
-
-	"moltisfs/checkpoint/blob"
 )
 
 // GCResult counts the things that GC removed.
@@ -128,13 +126,17 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 	c.r.Limits = Limits{d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes}
 	if dry {
 		errEnough := errors.New("dry run")
-		err := d.transact(ctx, func(ctx context.Context, t *tx) error {
+		listed, err := d.blobNames(ctx)
+		if err != nil {
+			return c.r, err
+		}
+		err = d.transact(ctx, func(ctx context.Context, t *tx) error {
 			c.transact = func(ctx context.Context, fn func(context.Context, *tx) error) error { return fn(ctx, t) }
 			c.q = t
 			if err := c.collect(ctx); err != nil {
 				return err
 			}
-			names, err := unnamed(ctx, t, d.blobs)
+			names, err := unnamed(ctx, t, listed)
 			c.r.Files = len(names)
 			return cmp.Or(err, errEnough)
 		})
@@ -383,40 +385,53 @@ func (tx *tx) noteGone(ctx context.Context, list string) error {
 		aborted, KindRead, aborted, KindRead)
 }
 
-// removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off. Nobody is
-// about to name one, since that happens in the transaction that wrote it.
+// removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off.
+//
+// A save writes a content and its row in one transaction. So what was there before a moment at which nobody was in a transaction, and no row
+// named it then, is rubbish for good: a name is given out once.
 func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
+	listed, err := d.blobNames(ctx)
+	if err != nil {
+		return 0, err
+	}
+	rubbish, err := unnamed(ctx, d.r, listed)
+	if err != nil || len(rubbish) == 0 { // as a rule there is none, and no save has to wait
+		return 0, err
+	}
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
-		names, err := unnamed(ctx, tx, d.blobs)
+		rubbish, err = unnamed(ctx, tx, rubbish)
+		return err
+	})
+	for _, name := range rubbish {
 		if err == nil {
 			err = d.c.inPlace() // they may be of another store by now
 		}
-		for _, name := range names {
-			if err == nil {
-				err = d.blobs.Delete(ctx, name)
-			}
+		if err == nil {
+			err = d.blobs.Delete(ctx, name)
 		}
-		n = len(names)
-		return err
-	})
-	return n, err
+	}
+	return len(rubbish), err
 }
 
-// unnamed are the large contents that no row of q names.
-func unnamed(ctx context.Context, q querier, blobs blob.Store) (names []string, err error) {
-	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
-	if err != nil {
-		return nil, err
-	}
-	named := map[string]bool{}
-	for _, name := range all {
-		named[name] = true
-	}
-	err = blobs.List(ctx, func(name string, _ int64) error {
-		if !named[name] {
-			names = append(names, name)
-		}
+// blobNames lists the large contents that are there.
+func (d *DB) blobNames(ctx context.Context) (names []string, err error) {
+	err = d.blobs.List(ctx, func(name string, _ int64) error {
+		names = append(names, name)
 		return nil
 	})
 	return names, err
+}
+
+// unnamed gives those of listed that no row of q names. They were listed before q looks: else it would take for rubbish what was saved in
+// between.
+func unnamed(ctx context.Context, q querier, listed []string) ([]string, error) {
+	if len(listed) == 0 {
+		return nil, nil
+	}
+	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
+	named := make(map[string]bool, len(all))
+	for _, name := range all {
+		named[name] = true
+	}
+	return slices.DeleteFunc(listed, func(name string) bool { return named[name] }), err
 }

@@ -294,7 +294,7 @@ type pgConnector struct{ driver.Connector }
 func (p pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := p.Connector.Connect(ctx)
 	if err != nil {
-		return nil, pgError(err, errors.As(err, new(*pgconn.ConnectError)))
+		return nil, pgError(ctx, err, errors.As(err, new(*pgconn.ConnectError)))
 	}
 	return pgConn{c.(*stdlib.Conn)}, nil
 }
@@ -303,18 +303,20 @@ type pgConn struct{ *stdlib.Conn }
 
 func (c pgConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
 	r, err := c.Conn.ExecContext(ctx, numbered(q), unkept(q, args))
-	return r, c.named(err)
+	return r, c.named(ctx, err)
 }
 
 func (c pgConn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
 	r, err := c.Conn.QueryContext(ctx, numbered(q), unkept(q, args))
 	if err != nil {
-		return nil, c.named(err)
+		return nil, c.named(ctx, err)
 	}
-	return pgRows{r.(*stdlib.Rows), c}, nil
+	return pgRows{r.(*stdlib.Rows), ctx, c}, nil
 }
 
-func (c pgConn) named(err error) error { return pgError(err, c.Conn.Conn().IsClosed()) }
+func (c pgConn) named(ctx context.Context, err error) error {
+	return pgError(ctx, err, c.Conn.Conn().IsClosed())
+}
 
 // IsValid is asked before the connection is used again.
 func (c pgConn) IsValid() bool {
@@ -323,7 +325,8 @@ func (c pgConn) IsValid() bool {
 
 type pgRows struct {
 	*stdlib.Rows
-	c pgConn
+	ctx context.Context
+	c   pgConn
 }
 
 func (r pgRows) Next(dest []driver.Value) error {
@@ -331,7 +334,7 @@ func (r pgRows) Next(dest []driver.Value) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
-	return r.c.named(err)
+	return r.c.named(r.ctx, err)
 }
 
 // numbered writes the arguments of a statement as $1, $2 and so on. No text in a statement has a question mark.
@@ -359,7 +362,10 @@ func unkept(q string, args []driver.NamedValue) []driver.NamedValue {
 }
 
 // pgError gives an error of the server or the driver as the package's own. gone says that there is no connection any more.
-func pgError(err error, gone bool) error {
+func pgError(ctx context.Context, err error, gone bool) error {
+	if err != nil && ctx.Err() != nil { // if it had sent something, the driver has closed the connection
+		return ctx.Err()
+	}
 	if err == nil || errors.Is(err, driver.ErrBadConn) {
 		return err
 	}
@@ -375,6 +381,8 @@ func pgError(err error, gone bool) error {
 		return &DiskFullError{err}
 	case code == "22021" || code == "22P05": // character_not_in_repertoire, untranslatable_character
 		return &BadOpError{"", "a name is no UTF-8, or has a NUL byte"}
+	case code == "54000": // program_limit_exceeded
+		return &BadOpError{"", "a path or name is too long for an index of the database, which takes about 2,700 bytes"}
 	case code == "25006": // read_only_sql_transaction, as of a standby
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	case strings.HasPrefix(code, "XX0") && code > "XX000": // data_corrupted, index_corrupted

@@ -75,6 +75,9 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 	w := &purger{d: d, p: p}
 	var err error
+	if w.listed, err = d.blobNames(ctx); err != nil {
+		return Purged{}, err
+	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.view(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
@@ -114,7 +117,8 @@ type purger struct {
 	d       *DB
 	p       Purge
 	r       Purged
-	targets []int64 // contents
+	listed  []string // large contents that are there
+	targets []int64  // contents
 }
 
 // columnIn is column for a query that ends in an IN of many numbers.
@@ -139,7 +143,7 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	rubbish, err := unnamed(ctx, q, w.d.blobs)
+	rubbish, err := unnamed(ctx, q, w.listed)
 	if err != nil {
 		return err
 	}

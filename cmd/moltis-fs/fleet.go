@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
+	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/state"
+	"moltisfs/internal/fleet"
 )
 
 // joined is the fleet of a process, which it joins when something needs it. All commands of a server have one.
@@ -58,12 +58,56 @@ func (j *joined) leave(err error) error {
 	return err
 }
 
-// shared gives the small files of one kind: those of the fleet, or nil and their directory in the data directory.
-func (in *invocation) shared(kind string) (files state.Files, dir string, err error) {
-	f, err := in.fleet()
-	if err == nil && f != nil {
-		return f.Files(kind), "", nil
+// A fleetStatus is how this process is in its fleet. It has no secrets.
+type fleetStatus struct {
+	Database string     `json:"database"` // host and name
+	Contents string     `json:"contents"` // bucket and prefix
+	Durable  string     `json:"durable"`
+	Gateway  string     `json:"gateway"`                // its name
+	ID       string     `json:"id,omitempty"`           // of its lease; "": it has none
+	Lease    float64    `json:"lease_seconds"`          // until it stops changing things by itself, unless the lease is renewed
+	Why      string     `json:"why,omitempty"`          // the database or the bucket can't be reached
+	Behind   int        `json:"behind"`                 // changes that are on this machine only, with durable = "local"
+	Since    *time.Time `json:"behind_since,omitempty"` // the oldest of them
+
+	health fleet.Health
+}
+
+// fleetStatus asks for the bucket, too, where nothing has yet.
+func (in *invocation) fleetStatus(cfg config.Config) (*fleetStatus, error) {
+	f, err := in.join(cfg)
+	if f == nil || err != nil {
+		return nil, err
 	}
-	data, derr := in.dataDir()
-	return nil, filepath.Join(data, kind), errors.Join(err, derr)
+	st := &fleetStatus{Durable: f.Durable, health: f.Gateway.Health()}
+	st.Database, st.Contents = f.Place()
+	st.Gateway, st.ID, st.Lease = st.health.Name, st.health.ID, st.health.Lease.Seconds()
+	if err := f.Unreachable(true); err != nil {
+		st.Why = err.Error()
+	}
+	return st, nil
+}
+
+// look counts what is not in the fleet yet.
+func (st *fleetStatus) look(ctx context.Context, db *checkpoint.DB) error {
+	if st.Durable != "local" {
+		return nil
+	}
+	n, oldest, err := db.Behind(ctx)
+	if st.Behind = n; n > 0 {
+		st.Since = &oldest
+	}
+	return err
+}
+
+// rows gives the rows for people.
+func (st *fleetStatus) rows(row func(name, format string, args ...any)) {
+	row("fleet", "%s, %s; durable = %q", visible(st.Database), visible(st.Contents), st.Durable)
+	if st.Why != "" {
+		row("", "can't be reached: %s", visible(st.Why))
+	}
+	row("gateway", "%s, lease of %.0f s", visible(st.Gateway), st.Lease)
+	if st.Since != nil {
+		row("behind", "%s not in the fleet yet, the oldest %s", plural(st.Behind, "change is", "changes are"), ageText(time.Since(*st.Since)))
+	}
 }

@@ -112,6 +112,7 @@ type Engine struct {
 	sums        sums
 	documents   documents
 	editors     editors
+	fetched     fetched
 	unrecovered sync.Map // the interrupted changes that this process could not take back
 	waiting     sync.Map // those of which it was told that their paths are locked
 	calls       underway
@@ -184,9 +185,15 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		cfg: e.cfg.Checkpoint, fleet: e.fleet, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
-	if err = e.own().recover(context.Background(), until); e.fleet.HasStore() && (ofFleet(err) || errors.As(err, new(*checkpoint.UnreachableError))) {
-		e.logger.Warn("the fleet can't be reached; changes are refused until it can", "err", err)
-		err = nil // reads go on, and a change that meets one that was cut off ends that first
+	if e.fleet.HasStore() {
+		err = e.fleet.Gateway.Fenced()
+	}
+	if err == nil {
+		err = e.own().recover(context.Background(), until)
+	}
+	if e.fleet != nil && unreachable(err) { // calls that read need nothing of it, and those that change something recover what is in their way
+		e.logger.Warn("the fleet can't be reached; until it can, nothing is changed", "err", err)
+		err = nil
 	}
 	return e, err
 }
@@ -1041,9 +1048,10 @@ type checkpointStore struct {
 	identities []string
 	excluded   func(path string) bool
 
-	mu     sync.Mutex
-	db     *checkpoint.DB
-	closed bool
+	mu       sync.Mutex
+	db       *checkpoint.DB
+	shipping *Shipping
+	closed   bool
 }
 
 func (s *checkpointStore) open() (*checkpoint.DB, error) {
@@ -1066,13 +1074,13 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
 		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
-		errors.Is(err, checkpoint.ErrInUse) {
+		errors.Is(err, checkpoint.ErrInUse) || unreachable(err) {
 		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}
 	}
-	s.db = db
+	s.db, s.shipping = db, s.fleet.Ship(db, o)
 	return db, nil
 }
 
@@ -1085,6 +1093,7 @@ func (s *checkpointStore) Close() error {
 	if s.db == nil {
 		return nil
 	}
+	s.shipping.Close()
 	if err := s.db.Close(); err != nil {
 		s.logger.Error("the checkpoint store could not be closed in order; "+
 			"what was answered stands, and is on record",
@@ -1116,8 +1125,9 @@ func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}
-	if f.HasStore() {
+	if o.Ships = f.ships(); f.HasStore() {
 		f.remote(&o)
+		o.Guard = f.Gateway.Guard
 	}
 	return o, nil
 }
@@ -1150,7 +1160,7 @@ var opKey = func(tag string) string { return "op:" + tag }
 
 // Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.
-func Alive(dataDir string) func(tag string) bool {
+func Alive(dataDir string, f *Fleet) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
 	if err != nil {
 		return nil

@@ -536,7 +536,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	}
 	c := config.Default().Tools.FS.Checkpoint
 	c.Exclude = []string{filepath.ToSlash(link) + "/.env", "**/secrets"}
-	o, err := engine.StoreOptions(c)
+	o, err := engine.StoreOptions(c, nil)
 	must(t, err)
 	excluded := func(want bool, names ...string) {
 		t.Helper()
