@@ -147,9 +147,10 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 	if err != nil || l.beyond == nil {
 		return unlock, err
 	}
+	local := unlock
 	free, err := l.beyond.Lock(ctx, l.name, keys...)
 	if err != nil {
-		unlock()
+		local()
 		if of, ok := errors.AsType[interface {
 			error
 			Holder() string
@@ -158,7 +159,7 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 		}
 		return nil, err
 	}
-	return func() { free(); unlock() }, nil
+	return func() { free(); local() }, nil
 }
 
 // all takes the locks of these slots, each with one of its keys.
