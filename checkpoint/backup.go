@@ -28,7 +28,7 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer d.active.Done()
-	if err := d.inPlace(); err != nil {
+	if err := d.c.inPlace(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -58,7 +58,7 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 	for _, n := range names {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
 	}
-	return fmt.Errorf("making a backup: %w", named(err))
+	return fmt.Errorf("making a backup: %w", d.c.failed(err))
 }
 
 // copyTo writes the catalog as it is at this moment, and the large contents that it names and that are
@@ -73,7 +73,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		return false, err
 	}
 	defer f.Close() //nolint:errcheck // it is synced
-	if err := d.vacuumInto(ctx, file); err != nil {
+	if err := d.c.dump(ctx, file); err != nil {
 		return false, err
 	}
 	db, err := openCopy(file)

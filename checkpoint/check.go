@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"moltisfs/checkpoint/blob"
@@ -61,10 +59,7 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 		return nil, err
 	}
 	if err == nil {
-		c.r.Beside, err = aside(d.dir)
-	}
-	if c.unsound && !d.frozen {
-		err = errors.Join(err, os.WriteFile(filepath.Join(d.dir, suspectFile), []byte("checked\n"), 0o600))
+		c.r.Beside, err = d.c.beside()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checking the store: %w", err)
@@ -84,8 +79,6 @@ type checker struct {
 	d *DB
 	q querier
 	r Report
-
-	unsound bool // pages of the catalog
 }
 
 func (c *checker) problem(p Problem) {
@@ -96,15 +89,12 @@ func (c *checker) problem(p Problem) {
 
 // catalog counts what there is, and finds what points nowhere.
 func (c *checker) catalog(ctx context.Context) error {
-	found, err := pages(ctx, c.q)
+	faults, err := c.d.c.check(ctx, c.q)
 	if err != nil {
 		return err
 	}
-	for _, why := range found {
-		if why != "ok" {
-			c.unsound = true
-			c.problem(Problem{What: "catalog", Why: why})
-		}
+	for _, why := range faults {
+		c.problem(Problem{What: "catalog", Why: why})
 	}
 	err = c.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change),
 		(SELECT count(*) FROM content WHERE codec IS NOT NULL)`).Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
@@ -286,11 +276,7 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 			coalesce(sum(bytes),0) FROM content WHERE codec IS NOT NULL`).
 			Scan(&s.Contents, &s.Deltas, &s.External, &s.ContentBytes, &s.StoredBytes)
 		if err == nil {
-			err = d.measure(ctx, h.q)
-		}
-		if err == nil {
-			s.UsedBytes = d.used.Load()
-			s.LogBytes, err = d.logBytes()
+			s.UsedBytes, s.LogBytes, err = d.c.size(ctx, h.q)
 		}
 		return err
 	})

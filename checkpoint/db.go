@@ -4,25 +4,18 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"moltisfs/checkpoint/blob"
-	"moltisfs/checkpoint/localdir"
-	"moltisfs/internal/guardfs/flock"
 )
 
 // Options of Open. The zero value is the documented default.
@@ -43,9 +36,18 @@ type Options struct {
 	Blobs  blob.Store
 	Logger *slog.Logger
 	Now    func() time.Time // time.Now when nil
+	// Database is the address of a PostgreSQL database that has the catalog instead of the directory, "postgres://…", without a password. All
+	// that have it open share one store, so that Blobs must be a store that they share too.
+	Database string
+	// Guard is called in each transaction that writes to such a store, before it is committed. An error of it takes the transaction back. row
+	// asks in the transaction. May be nil.
+	Guard func(ctx context.Context, row func(query string, args ...any) *sql.Row) error
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
+	// Ships is set where the store is shipped to another one: it notes what that one does not have yet, and retention leaves it. All
+	// processes that use the store have to set it.
+	Ships bool
 }
 
 // KeepNone is a true zero: in Options.KeepWithin nothing is kept for its age, in Options.KeepLast
@@ -70,31 +72,22 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-const (
-	fileName   = "checkpoints.db"
-	blobsName  = "blobs"
-	asidePart  = "damaged-" // a directory with what was there before, as
-	asideName  = "checkpoints"
-	defaultMax = 1 << 30
-)
+const defaultMax = 1 << 30
 
 // DB is an open store: a catalog of rows, and large contents beside it.
 type DB struct {
-	o      Options
-	dir    string
-	frozen bool        // on a read-only file system
-	inUse  *os.File    // see holdOpen
-	file   fs.FileInfo // of the catalog that is open
-	w, r   *pool       // w has one connection: who has it may write
-	doubt  error       // why the last commit failed, if that was the disk's doing; of who has w
-	blobs  blob.Store
-	pack   *blob.Packer
+	o     Options
+	c     catalog
+	w, r  *pool // w has one connection: who has it may write
+	blobs blob.Store
+	pack  *blob.Packer
 
 	used atomic.Int64 // bytes of MaxBytes, as they were measured last
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
-	looked   atomic.Int64 // when it was looked last whether retention is due
+	looked   atomic.Int64  // when it was looked last whether retention is due
+	toSend   chan struct{} // has room for one: something is unsent, see Ship
 	live     context.Context
 	die      context.CancelFunc
 
@@ -131,38 +124,38 @@ func Open(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Database != "" {
+		c, err := newPostgres(o)
+		if err != nil {
+			return nil, err
+		}
+		d, err := opened(c, nil, o)
+		if err != nil {
+			return nil, fmt.Errorf("opening the checkpoint store %s: %w", c, err)
+		}
+		return d, nil
+	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	// SQLite does not wait for the lock by which a new file gets its log: of several processes that
-	// make a store at once, some are told at once that it is busy. Nor does whoever finds a damaged
-	// one that another process moves aside.
-	var d *DB
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		d, err = opened(dir, o)
+		c := &sqliteCatalog{dir: dir, logger: o.Logger}
+		d, err := opened(c, filesOf(dir), o)
 		if err == nil {
 			return d, nil
 		}
-		if (damaged(err) || errors.Is(err, ErrDamaged)) && !isAside(dir) {
-			if err = o.moveAside(dir, err); err == nil {
-				continue
-			}
-		}
-		wait := time.Duration(0)
-		switch err := named(err); {
-		case errors.Is(err, ErrBusy):
-			wait = 10 * time.Second
-		case errors.Is(err, ErrInUse):
-			wait = time.Second
-		}
-		if time.Since(start) > wait {
+		again, err := c.again(err, time.Since(start))
+		if !again {
 			return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
 		}
 	}
 }
 
-func opened(dir string, o Options) (*DB, error) {
-	d := &DB{dir: dir, o: o}
+func opened(c catalog, blobs blob.Store, o Options) (*DB, error) {
+	d := &DB{c: c, o: o, blobs: blobs, toSend: make(chan struct{}, 1)}
+	if o.Blobs != nil {
+		d.blobs = o.Blobs
+	}
 	d.live, d.die = context.WithCancel(context.Background())
 	d.looked.Store(time.Now().UnixNano())
 	err := d.open()
@@ -173,232 +166,22 @@ func opened(dir string, o Options) (*DB, error) {
 }
 
 func (d *DB) open() (err error) {
-	fresh, err := prepareDir(d.dir)
-	if err != nil {
-		return err
-	}
-	if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
-		return err
-	}
-	d.frozen = errors.Is(err, syscall.EROFS) || isAside(d.dir)
-	if d.file, err = os.Stat(filepath.Join(d.dir, fileName)); err != nil {
-		return err
-	}
-	if err := d.openCatalog(fresh); err != nil {
+	if d.w, d.r, err = d.c.connect(); err != nil {
 		return err
 	}
 	ctx := context.Background()
 	if err := d.migrate(ctx); err != nil {
-		return d.unreadable(err)
-	}
-	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
-	// but takes no notice when that fails. Then a power cut would take the log with all that is in
-	// it, or bring the rollback file back, which undoes the database.
-	if !d.frozen {
-		if err := localdir.Sync(d.dir); err != nil {
-			return err
-		}
-	}
-	if d.blobs = d.o.Blobs; d.blobs == nil {
-		d.blobs = filesOf(d.dir)
+		return err
 	}
 	d.pack, err = blob.New(blob.Options{Store: d.blobs, EncryptTo: d.o.EncryptTo,
 		Identities: d.o.Identities, Keys: sealRows{d}})
+	if err == nil {
+		err = d.c.opened(ctx, d.r)
+	}
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(d.dir, suspectFile)); err == nil && !d.frozen {
-		if found, err := pages(ctx, d.r); err != nil || !slices.Equal(found, []string{"ok"}) {
-			return fmt.Errorf("%w: %w", ErrDamaged, errors.Join(err, errors.New(strings.Join(found, "; "))))
-		}
-		os.Remove(filepath.Join(d.dir, suspectFile))
-	}
 	return d.measure(ctx, d.r)
-}
-
-// suspectFile is made when something of the catalog could not be read. The next Open looks at all of
-// it then.
-const suspectFile = "suspect"
-
-// suspect is err, and if that says that the catalog is damaged it is noted for the next Open.
-func (d *DB) suspect(err error) error {
-	if damaged(err) && !d.frozen {
-		os.WriteFile(filepath.Join(d.dir, suspectFile), []byte(err.Error()+"\n"), 0o600) //nolint:errcheck // the next one notes it
-	}
-	return named(err)
-}
-
-// filesOf are the large contents of the store in dir.
-func filesOf(dir string) *blob.Files { return &blob.Files{Dir: filepath.Join(dir, blobsName)} }
-
-// prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies
-// to its side files. A directory that is there stays as it is. fresh: nothing is in it yet.
-func prepareDir(dir string) (fresh bool, err error) {
-	unfit := func(path, why string) (bool, error) {
-		return false, &fs.PathError{Op: "open", Path: path, Err: errors.New(why)}
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	fi, err := os.Lstat(dir)
-	if err != nil {
-		return false, err
-	}
-	if !fi.IsDir() {
-		return unfit(dir, "not a directory of its own (a symbolic link?)")
-	}
-	if err := localdir.Own(fi); err != nil {
-		return false, &fs.PathError{Op: "open", Path: dir, Err: err}
-	}
-	if kind, err := localdir.Network(dir); err != nil {
-		return false, err
-	} else if kind != "" {
-		return false, &NetworkError{dir, kind}
-	}
-	// Its mode is its owner's business, as long as it holds others off.
-	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
-		return unfit(dir, "anybody may write in it ("+fi.Mode().String()+")")
-	}
-	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
-		return false, err
-	}
-	name := filepath.Join(dir, fileName)
-	if fi, err = os.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if err != nil || fi.Size() == 0 {
-		// Either nobody has come to use the store, or its catalog is lost: then there are contents.
-		lost := false
-		err := filesOf(dir).List(context.Background(), func(string, int64) error {
-			lost = true
-			return fs.SkipAll
-		})
-		if err != nil {
-			return false, err
-		}
-		// Looked at again: another process may have made it meanwhile.
-		if fi, err = os.Lstat(name); lost && (err != nil || fi.Size() == 0) {
-			return false, fmt.Errorf("%w: it is empty, but there are contents of one", ErrDamaged)
-		}
-	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	switch {
-	case err == nil:
-		err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir), localdir.Sync(filepath.Dir(dir)))
-		if err != nil {
-			return false, err
-		}
-	case !errors.Is(err, fs.ErrExist):
-		return false, err
-	}
-	if fi, err = os.Lstat(name); err != nil {
-		return false, err
-	}
-	if !fi.Mode().IsRegular() {
-		return unfit(name, "not a regular file")
-	}
-	if fi.Mode().Perm() != 0o600 {
-		// On a read-only file system nobody can change it, and reading it makes nothing worse.
-		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, syscall.EROFS) {
-			return false, err
-		}
-	}
-	return fi.Size() == 0, nil
-}
-
-// inUseFile is locked, shared, by whoever has the store open, and exclusively by who moves a damaged
-// one aside.
-const inUseFile = "in-use"
-
-// holdOpen takes the lock; flock.Close gives it back. ErrInUse says that somebody else holds
-// it in a way that excludes us.
-func holdOpen(dir string, alone bool) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, inUseFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	lock := flock.TryLockShared
-	if alone {
-		lock = flock.TryLock
-	}
-	held, err := lock(f)
-	if err == nil && !held {
-		err = ErrInUse
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// noRoom reports whether a file could not be made because there is no room for it, or nothing may
-// be written there. Such a store can still be read, and nobody can move it aside meanwhile either.
-func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) ||
-		errors.Is(err, syscall.EDQUOT)
-}
-
-// moveAside moves the store in dir, which can't be read because of why, to damaged-…/checkpoints in it.
-// Nobody may have it open. A failure leaves what was not moved for the next try: the catalog goes
-// first, and contents without a catalog are moved again.
-func (o *Options) moveAside(dir string, why error) error {
-	said := func(err error) error { return errors.Join(fmt.Errorf("%w: %w", ErrDamaged, why), err) }
-	lock, err := holdOpen(dir, true)
-	if err != nil {
-		return said(err)
-	}
-	defer flock.Close(lock)
-	beside, err := os.MkdirTemp(dir, asidePart)
-	to := filepath.Join(beside, asideName)
-	if err == nil {
-		err = os.Mkdir(to, 0o700)
-	}
-	if err != nil {
-		return said(err)
-	}
-	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", blobsName, suspectFile} {
-		err := os.Rename(filepath.Join(dir, name), filepath.Join(to, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return said(err)
-		}
-	}
-	if err := errors.Join(localdir.Sync(to), localdir.Sync(beside), localdir.Sync(dir)); err != nil {
-		return said(err)
-	}
-	o.Logger.Error("the catalog of the checkpoints is damaged; it was moved aside and a new one is begun",
-		"error", why, "moved_to", beside)
-	return nil
-}
-
-// isAside reports whether moveAside has moved the store in dir there: it can be looked at, as far as it
-// can be read, and stays as it is.
-func isAside(dir string) bool {
-	return filepath.Base(dir) == asideName && strings.HasPrefix(filepath.Base(filepath.Dir(dir)), asidePart)
-}
-
-// aside are the directories with what moveAside has moved, and a repair of an earlier version.
-func aside(dir string) (out []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.IsDir() && (strings.HasPrefix(e.Name(), asidePart) || strings.HasPrefix(e.Name(), "repair-")) {
-			out = append(out, filepath.Join(dir, e.Name()))
-		}
-	}
-	return out, err
-}
-
-// inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one
-// stat.
-func (d *DB) inPlace() error {
-	fi, err := os.Stat(filepath.Join(d.dir, fileName))
-	if err == nil && os.SameFile(fi, d.file) {
-		return nil
-	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return &GoneError{d.dir}
-	}
-	return err
 }
 
 // closeBudget bounds the time that Close spends on retention.
@@ -430,9 +213,7 @@ func (d *DB) release() error {
 			errs = append(errs, pool.Close())
 		}
 	}
-	if d.inUse != nil {
-		errs = append(errs, flock.Close(d.inUse))
-	}
+	errs = append(errs, d.c.close())
 	if d.pack != nil {
 		d.pack.Close()
 	}
@@ -462,11 +243,8 @@ func (tx *tx) must(ctx context.Context, q string, args ...any) error {
 // alone runs fn on the writing connection while no transaction of this process is open. It never
 // runs when ctx ended before its turn came. Once it has begun, the true result is waited for.
 func (d *DB) alone(ctx context.Context, fn func(context.Context, *conn) error) error {
-	if d.frozen {
-		return ErrReadOnly
-	}
 	return d.w.use(ctx, func(ctx context.Context, c *conn) error {
-		if err := d.assure(ctx, c); err != nil {
+		if err := d.c.ready(ctx, c); err != nil {
 			return err
 		}
 		return fn(ctx, c)
@@ -481,38 +259,25 @@ func (d *DB) transact(ctx context.Context, fn func(context.Context, *tx) error) 
 // transaction is transact. One that is not synced is durable with the next that is, of
 // whichever process: they are all in one log.
 func (d *DB) transaction(ctx context.Context, synced bool, fn func(context.Context, *tx) error) error {
-	return d.suspect(d.alone(ctx, func(ctx context.Context, c *conn) (err error) {
-		if !synced {
-			if err := setSync(ctx, c, false); err != nil {
-				return err
-			}
-			defer func() {
-				if setSync(ctx, c, true) != nil {
-					err = driver.ErrBadConn // it is not used again
-				}
-			}()
-		}
-		if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	return d.c.failed(d.alone(ctx, func(ctx context.Context, c *conn) error {
+		end, err := d.c.begin(ctx, c, synced)
+		if err != nil {
 			return err
 		}
-		committed := false
+		over := false
 		defer func() {
-			if !committed {
-				c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // a commit that failed may have done it
+			if !over {
+				end(false) //nolint:errcheck // the error of fn says what happened
 			}
 		}()
-		if err := d.inPlace(); err != nil { // looked at here, because the lock may have been waited for
+		if err := d.c.inPlace(); err != nil { // looked at here, because the lock may have been waited for
 			return err
 		}
 		if err := fn(ctx, &tx{c}); err != nil {
 			return err
 		}
-		_, err = c.ExecContext(ctx, "COMMIT")
-		if committed = err == nil; err != nil {
-			if diskFailed(err) {
-				d.doubt = err
-				err = &SyncError{err}
-			}
+		over = true
+		if err := end(true); err != nil {
 			return fmt.Errorf("writing the checkpoint catalog: %w", err)
 		}
 		return nil
@@ -542,16 +307,25 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	defer d.active.Done()
-	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
+	if err := d.c.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}
-	return d.suspect(d.r.use(ctx, func(ctx context.Context, c *conn) error {
-		if _, err := c.ExecContext(ctx, "BEGIN"); err != nil {
+	return d.c.failed(d.r.use(ctx, func(ctx context.Context, c *conn) error {
+		if err := d.c.look(ctx, c); err != nil {
 			return err
 		}
 		defer c.ExecContext(ctx, "COMMIT") //nolint:errcheck // it has changed nothing
 		return fn(&history{q: c})
 	}))
+}
+
+// measure notes how many bytes of MaxBytes the store takes.
+func (d *DB) measure(ctx context.Context, q querier) error {
+	used, _, err := d.c.size(ctx, q)
+	if err == nil {
+		d.used.Store(used)
+	}
+	return err
 }
 
 type scanner interface{ Scan(...any) error }

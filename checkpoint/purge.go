@@ -14,6 +14,7 @@ import (
 type Purge struct {
 	Match  func(path string) bool // every content that a matching path ever had
 	Hash   string                 // this content, wherever it was
+	Hashes []string               // and these
 	DryRun bool
 	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them
 	// too. A purge may be cut off before that: then each purge tells its hashes again, until Forget
@@ -54,21 +55,29 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	defer d.active.Done()
-	if p.Match == nil && p.Hash == "" {
+	if p.Hash != "" {
+		p.Hashes = append([]string{p.Hash}, p.Hashes...)
+	}
+	if p.Match == nil && len(p.Hashes) == 0 {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
-	r, err := d.purge(ctx, p)
+	var r Purged
+	err := d.clean(ctx, func() (err error) {
+		r, err = d.purge(ctx, p)
+		return err
+	})
 	if err != nil {
-		err = fmt.Errorf("purging: %w", named(err))
+		err = fmt.Errorf("purging: %w", d.c.failed(err))
 	}
 	return r, err
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	d.cleaning.Lock() // no gc meanwhile
-	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
 	var err error
+	if w.listed, err = d.blobNames(ctx); err != nil {
+		return Purged{}, err
+	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.view(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
@@ -78,7 +87,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	d.pack.Forget()
-	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
+	if w.r.Beside, err = d.c.beside(); err != nil || p.DryRun {
 		return w.r, err
 	}
 	if _, err = d.removeUnnamed(ctx); err != nil {
@@ -94,11 +103,11 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 		if err != nil {
 			return w.r, errors.Join(fmt.Errorf("the contents are gone, but not their hashes elsewhere; "+
-				"run the purge again: %w", err), d.scour(ctx))
+				"run the purge again: %w", err), d.alone(ctx, d.c.scour))
 		}
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.scour(ctx); err != nil {
+	if err := d.alone(ctx, d.c.scour); err != nil {
 		return w.r, fmt.Errorf("the contents are gone from the catalog, but free space could not be cleaned: %w", err)
 	}
 	return w.r, d.measure(ctx, d.r)
@@ -108,7 +117,8 @@ type purger struct {
 	d       *DB
 	p       Purge
 	r       Purged
-	targets []int64 // contents
+	listed  []string // large contents that are there
+	targets []int64  // contents
 }
 
 // columnIn is column for a query that ends in an IN of many numbers.
@@ -133,7 +143,7 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	rubbish, err := unnamed(ctx, q, w.d.blobs)
+	rubbish, err := unnamed(ctx, q, w.listed)
 	if err != nil {
 		return err
 	}
@@ -142,14 +152,16 @@ func (w *purger) find(ctx context.Context, q querier) error {
 		return err
 	}
 	w.r.Files, w.r.Resumed = len(rubbish), len(left) > 0
-	if w.p.Hash != "" {
-		h, err := blob.ParseHash(w.p.Hash)
+	for _, hx := range w.p.Hashes {
+		h, err := blob.ParseHash(hx)
 		if err != nil {
 			return &BadOpError{"", err.Error()}
 		}
-		if w.targets, err = column[int64](ctx, q, "SELECT id FROM content WHERE hash=?", h[:]); err != nil {
+		ids, err := column[int64](ctx, q, "SELECT id FROM content WHERE hash=?", h[:])
+		if err != nil {
 			return err
 		}
+		w.targets = append(w.targets, ids...)
 	}
 	match := map[int64]bool{}
 	if w.p.Match != nil {
@@ -260,6 +272,10 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 			}
 		}
 	}
+	// What is on its way to another store is read again: see Shipper.still.
+	if err := tx.exec(ctx, "UPDATE unsent SET draw=?", drawn()); err != nil {
+		return err
+	}
 	return tx.drop(ctx, w.targets, &GCResult{})
 }
 
@@ -290,11 +306,7 @@ func (w *purger) note(ctx context.Context, tx *tx) error {
 	if w.p.Forget == nil {
 		return nil
 	}
-	hashes := w.r.Hashes
-	if w.p.Hash != "" { // it may be known elsewhere only
-		hashes = append([]string{w.p.Hash}, hashes...)
-	}
-	for _, hx := range hashes {
+	for _, hx := range append(w.p.Hashes, w.r.Hashes...) { // what is named may be known elsewhere only
 		h, err := blob.ParseHash(hx)
 		if err == nil && h != noBytes {
 			err = tx.exec(ctx, "INSERT INTO unpurged VALUES(?) ON CONFLICT DO NOTHING", h[:])

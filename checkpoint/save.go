@@ -43,7 +43,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 	}
 	if err != nil {
-		return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.sayUnsent(ctx, d.c.failed(err)))
 	}
 	d.saved()
 	return Saved{s.id, append(skips, s.missing...), s.trashed}, nil
@@ -56,6 +56,7 @@ type save struct {
 	seq   int64
 	id    ID
 	names []string // of large contents that were written
+	added int64    // bytes that the rows and contents take, about
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -111,6 +112,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 		}
 	}
 	s.seq, s.contentID = last.op+1, last.content
+	s.added = opBytes + changeBytes*int64(len(op.Changes))
 	s.id = ID(ids.New(checkpointPrefix, s.seq))
 	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
@@ -132,7 +134,22 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	return s.d.fits(ctx, tx)
+	if err := s.d.unsent(ctx, tx, s.id, true); err != nil {
+		return err
+	}
+	return s.fits(ctx, tx)
+}
+
+// fits is a *FullError if the store takes more than MaxBytes.
+func (s *save) fits(ctx context.Context, tx *tx) error {
+	used, err := s.d.c.grown(ctx, tx, s.added)
+	if err != nil {
+		return err
+	}
+	if s.d.used.Store(used); used > s.d.o.MaxBytes {
+		return &FullError{Bytes: used, Max: s.d.o.MaxBytes}
+	}
+	return nil
 }
 
 // seqOf is the number of the checkpoint id; of "" it is 0.
@@ -312,6 +329,7 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	case c.id == 0:
 		s.contentID++
 		c.id = s.contentID
+		s.added += contentBytes
 		err = tx.exec(ctx, "INSERT INTO content(id, hash, size) VALUES(?,?,?)", c.id, c.hash[:], c.size)
 	}
 	if c.content != nil {
@@ -343,6 +361,12 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	if err != nil {
 		return err
 	}
+	return s.write(ctx, tx, c, &r, base)
+}
+
+// write writes the row r of c, whose delta stands on base.
+func (s *save) write(ctx context.Context, tx *tx, c *stored, r *blob.Row, base *stored) error {
+	s.added += contentBytes + r.Bytes
 	var baseID any
 	c.key, c.depth = r.Key, 0
 	if r.Codec&blob.CodecDelta != 0 {
@@ -350,13 +374,13 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	}
 	if c.id != 0 {
 		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
-			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), c.id)
+			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(r), c.id)
 	}
 	s.contentID++
 	c.id = s.contentID
 	return tx.exec(ctx, `INSERT INTO content(id, hash, size, codec, base, depth, key, bytes, name, z)
 		VALUES(?,?,?,?,?,?,?,?,?,?)`, c.id, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
-		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r))
+		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(r))
 }
 
 // inCatalog is z of a row: NULL if the bytes are in the blob store.
@@ -396,30 +420,9 @@ func (s *save) newest(ctx context.Context, tx *tx, path int64) (*stored, error) 
 
 // content reads a content and what it is a delta against.
 func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error) {
-	// In one statement, hence from one snapshot.
-	const chain = `WITH RECURSIVE c(id, codec, base, key, bytes, name, z, size, hash, n) AS (
-		SELECT id, codec, base, key, bytes, name, z, size, hash, 0 FROM content WHERE hash=? AND codec IS NOT NULL
-		UNION ALL
-		SELECT d.id, d.codec, d.base, d.key, d.bytes, d.name, d.z, d.size, d.hash, n+1
-		FROM c JOIN content d ON d.id=c.base WHERE n < 64 AND d.codec IS NOT NULL)
-		SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash FROM c ORDER BY n`
-	var rows []blob.Row
-	var base int64
-	err := each(ctx, q, chain, []any{h[:]}, func(row scanner) error {
-		var r blob.Row
-		var err error
-		base, err = scanContent(row, &r)
-		rows = append(rows, r)
-		return err
-	})
+	rows, err := chain(ctx, q, h)
 	if err != nil {
-		return nil, fmt.Errorf("reading content: %w", err)
-	}
-	if len(rows) == 0 {
-		return nil, ErrNoContent
-	}
-	if base != 0 {
-		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
+		return nil, err
 	}
 	var out []byte
 	for _, r := range slices.Backward(rows) {
@@ -435,6 +438,34 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 		return nil, &CorruptError{h.String(), "the hash is another one"}
 	}
 	return out, nil
+}
+
+// chain gives the row of the content h, and after each row that of the content which it is a delta against.
+func chain(ctx context.Context, q querier, h blob.Hash) (rows []blob.Row, err error) {
+	// In one statement, hence from one snapshot. A chain is longer than blob.MaxDepth where parts of it came from another store: see copier.
+	const chain = `WITH RECURSIVE c(id, codec, base, key, bytes, name, z, size, hash, n) AS (
+		SELECT id, codec, base, key, bytes, name, z, size, hash, 0 FROM content WHERE hash=? AND codec IS NOT NULL
+		UNION ALL
+		SELECT d.id, d.codec, d.base, d.key, d.bytes, d.name, d.z, d.size, d.hash, n+1
+		FROM c JOIN content d ON d.id=c.base WHERE n < 4096 AND d.codec IS NOT NULL)
+		SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash FROM c ORDER BY n`
+	var base int64
+	err = each(ctx, q, chain, []any{h[:]}, func(row scanner) error {
+		var r blob.Row
+		var err error
+		base, err = scanContent(row, &r)
+		rows = append(rows, r)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading content: %w", err)
+	case len(rows) == 0:
+		return nil, ErrNoContent
+	case base != 0:
+		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
+	}
+	return rows, nil
 }
 
 // scanContent reads codec, base, key, bytes, name, z, size and hash of a row, and more that follows.

@@ -6,16 +6,24 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"modernc.org/sqlite" // registers itself with database/sql under "sqlite"
+
+	"moltisfs/checkpoint/localdir"
+	"moltisfs/internal/guardfs/flock"
 )
 
 const (
@@ -24,39 +32,107 @@ const (
 	logMost     = 8 << 20 // bytes of the log that stay when it begins anew
 )
 
-// openCatalog opens the catalog of the store in dir with its two pools: one connection that writes,
-// some that read.
-func (d *DB) openCatalog(fresh bool) (err error) {
-	w, err := sql.Open("sqlite", d.dsn(true, fresh))
+// sqliteCatalog is the catalog of one machine, in a file of the directory dir.
+type sqliteCatalog struct {
+	dir    string
+	logger *slog.Logger
+	frozen bool        // on a read-only file system
+	inUse  *os.File    // see holdOpen
+	file   fs.FileInfo // of the catalog that is open
+	doubt  error       // why the last commit failed, if that was the disk's doing; of who has the connection that writes
+}
+
+func (s *sqliteCatalog) connect() (write, read *pool, err error) {
+	fresh, err := prepareDir(s.dir)
 	if err != nil {
+		return nil, nil, err
+	}
+	if s.inUse, err = holdOpen(s.dir, false); err != nil && !noRoom(err) {
+		return nil, nil, err
+	}
+	s.frozen = errors.Is(err, syscall.EROFS) || isAside(s.dir)
+	if s.file, err = os.Stat(filepath.Join(s.dir, fileName)); err != nil {
+		return nil, nil, err
+	}
+	w, err1 := sql.Open("sqlite", s.dsn(true, fresh))
+	r, err2 := sql.Open("sqlite", s.dsn(false, false))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, nil, err
+	}
+	return newPool(w, 1), newPool(r, 8), nil
+}
+
+func (s *sqliteCatalog) close() error {
+	if s.inUse == nil {
+		return nil
+	}
+	return flock.Close(s.inUse)
+}
+
+// again: SQLite does not wait for the lock by which a new file gets its log: of several processes that
+// make a store at once, some are told at once that it is busy. Nor does whoever finds a damaged
+// one that another process moves aside.
+func (s *sqliteCatalog) again(err error, since time.Duration) (bool, error) {
+	if (damaged(err) || errors.Is(err, ErrDamaged)) && !isAside(s.dir) {
+		if err = s.moveAside(err); err == nil {
+			return true, nil
+		}
+	}
+	wait := time.Duration(-1)
+	switch err := named(err); {
+	case errors.Is(err, ErrBusy):
+		wait = 10 * time.Second
+	case errors.Is(err, ErrInUse):
+		wait = time.Second
+	}
+	return since <= wait, err
+}
+
+func (s *sqliteCatalog) steps() map[int]string {
+	set := fmt.Sprintf(setFormat, format)
+	return map[int]string{0: schema + set, 7: from7 + from8 + set, 8: from8 + set, 9: from9 + from8 + set, 10: schema11 + set}
+}
+
+func (s *sqliteCatalog) opened(ctx context.Context, q querier) error {
+	if s.frozen {
+		return nil
+	}
+	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
+	// but takes no notice when that fails. Then a power cut would take the log with all that is in
+	// it, or bring the rollback file back, which undoes the database.
+	if err := localdir.Sync(s.dir); err != nil {
 		return err
 	}
-	d.w = newPool(w, 1)
-	r, err := sql.Open("sqlite", d.dsn(false, false))
-	if err != nil {
-		return err
+	suspect := filepath.Join(s.dir, suspectFile)
+	if _, err := os.Lstat(suspect); err != nil {
+		return nil //nolint:nilerr // nobody suspects anything
 	}
-	d.r = newPool(r, 8)
+	if found, err := s.check(ctx, q); err != nil || len(found) > 0 {
+		return fmt.Errorf("%w: %w", ErrDamaged, errors.Join(err, errors.New(strings.Join(found, "; "))))
+	}
+	os.Remove(suspect)
 	return nil
 }
 
-// formatOf is the format of a catalog, 0 of an empty one.
-func formatOf(ctx context.Context, q querier) (v int, err error) {
+func (s *sqliteCatalog) format(ctx context.Context, q querier) (v int, err error) {
 	var tables int // asked for in one statement: another process may be making them
 	err = q.QueryRowContext(ctx, "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version").
 		Scan(&v, &tables)
 	if err == nil && v == 0 && tables > 0 {
 		err = fmt.Errorf("%w: it says that it is empty, and has tables", ErrDamaged)
 	}
-	return v, err
+	if err == nil && s.frozen && v != format {
+		err = &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(format)}
+	}
+	return v, s.unreadable(err)
 }
 
-func (d *DB) dsn(write, fresh bool) string {
+func (s *sqliteCatalog) dsn(write, fresh bool) string {
 	q := []string{"_pragma=busy_timeout(" + busyTimeout + ")"}
 	switch {
-	case d.frozen:
+	case s.frozen:
 		q = append(q, "mode=ro", "_pragma=query_only(1)")
-		if n, err := d.logBytes(); err != nil || n == 0 {
+		if n, err := s.logBytes(); err != nil || n == 0 {
 			// SQLite can't make the log's index there; without a log it needs none.
 			q = append(q, "immutable=1")
 		}
@@ -71,7 +147,7 @@ func (d *DB) dsn(write, fresh bool) string {
 	default:
 		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
 	}
-	return uriOf(filepath.Join(d.dir, fileName), q...)
+	return uriOf(filepath.Join(s.dir, fileName), q...)
 }
 
 // uriOf names a file for SQLite, with the options of the connection.
@@ -84,8 +160,8 @@ func uriOf(file string, query ...string) string {
 }
 
 // logBytes is the length of the log, in use or not; 0 when there is none.
-func (d *DB) logBytes() (int64, error) {
-	fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal"))
+func (s *sqliteCatalog) logBytes() (int64, error) {
+	fi, err := os.Lstat(filepath.Join(s.dir, fileName+"-wal"))
 	if err == nil {
 		return fi.Size(), nil
 	}
@@ -97,30 +173,22 @@ func (d *DB) logBytes() (int64, error) {
 
 const pageSize = 4096 // of a catalog
 
-// measure notes how many bytes of MaxBytes the store takes: the pages of the catalog that are in use, and the large
-// contents.
-func (d *DB) measure(ctx context.Context, q querier) error {
+// size: used are the pages of the catalog that are in use, and the large contents.
+func (s *sqliteCatalog) size(ctx context.Context, q querier) (used, log int64, err error) {
 	pages, err1 := one[int64](ctx, q, "PRAGMA page_count") // as a table it is compiled each time
 	free, err2 := one[int64](ctx, q, "PRAGMA freelist_count")
 	files, err3 := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
-	err := errors.Join(err1, err2, err3)
-	if err == nil {
-		d.used.Store((pages-free)*pageSize + files)
-	}
-	return err
+	log, err4 := s.logBytes()
+	return (pages-free)*pageSize + files, log, errors.Join(err1, err2, err3, err4)
 }
 
-// fits is a *FullError if the store takes more than MaxBytes.
-func (d *DB) fits(ctx context.Context, tx *tx) error {
-	err := d.measure(ctx, tx)
-	if used := d.used.Load(); err == nil && used > d.o.MaxBytes {
-		err = &FullError{used, d.o.MaxBytes}
-	}
-	return err
+func (s *sqliteCatalog) grown(ctx context.Context, tx *tx, _ int64) (used int64, err error) {
+	used, _, err = s.size(ctx, tx)
+	return used, err
 }
 
-// shrink gives some free pages back to the file system. more says that there are many left.
-func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
+// shrink gives some free pages back to the file system.
+func (s *sqliteCatalog) shrink(ctx context.Context, tx *tx) (more bool, err error) {
 	// A little is left for the next saves.
 	more, err = one[bool](ctx, tx, `SELECT freelist_count > page_count/20 + 16
 		FROM pragma_page_count, pragma_freelist_count`)
@@ -130,39 +198,78 @@ func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
 	return true, tx.exec(ctx, "PRAGMA incremental_vacuum(1024)")
 }
 
-// pages lets SQLite check the file. ok is its only answer if nothing is wrong.
-func pages(ctx context.Context, q querier) ([]string, error) {
-	return column[string](ctx, q, "PRAGMA integrity_check(20)")
+// check lets SQLite check the file. Faults are noted for the next Open.
+func (s *sqliteCatalog) check(ctx context.Context, q querier) (faults []string, err error) {
+	faults, err = column[string](ctx, q, "PRAGMA integrity_check(20)")
+	if err != nil || slices.Equal(faults, []string{"ok"}) {
+		return nil, err
+	}
+	return faults, s.suspect("checked")
 }
 
-// vacuumInto writes a snapshot of the catalog into an empty file. Others may write meanwhile.
-func (d *DB) vacuumInto(ctx context.Context, to string) error {
-	db, err := sql.Open("sqlite", uriOf(filepath.Join(d.dir, fileName), "_pragma=busy_timeout("+busyTimeout+")"))
+// dump: others may write meanwhile.
+func (s *sqliteCatalog) dump(ctx context.Context, file string) error {
+	db, err := sql.Open("sqlite", uriOf(filepath.Join(s.dir, fileName), "_pragma=busy_timeout("+busyTimeout+")"))
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", file)
 	return errors.Join(err, db.Close())
 }
 
-// openCopy opens what vacuumInto wrote. Nobody else has it open.
+// clean: of a store of one machine there is no gateway but this one.
+func (s *sqliteCatalog) clean(context.Context) (func(), error) { return func() {}, nil }
+
+// openCopy opens what dump wrote. Nobody else has it open.
 func openCopy(file string) (*sql.DB, error) {
 	return sql.Open("sqlite", uriOf(file, "_pragma=journal_mode(DELETE)"))
 }
 
-// scour writes the catalog anew without its free pages, and empties the log: no byte stays of what
-// was deleted.
-func (d *DB) scour(ctx context.Context) error {
-	return d.alone(ctx, func(ctx context.Context, conn *conn) error {
-		if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
-			return err
+// scour writes the catalog anew without its free pages, and empties the log.
+func (s *sqliteCatalog) scour(ctx context.Context, c *conn) error {
+	if _, err := c.ExecContext(ctx, "VACUUM"); err != nil {
+		return err
+	}
+	all, err := moveLog(ctx, c, "TRUNCATE")
+	if err == nil && !all {
+		err = errors.New("somebody is reading the store; run the purge again")
+	}
+	return err
+}
+
+func (s *sqliteCatalog) begin(ctx context.Context, c *conn, synced bool) (end func(commit bool) error, err error) {
+	if !synced {
+		if err := setSync(ctx, c, false); err != nil {
+			return nil, err
 		}
-		all, err := moveLog(ctx, conn, "TRUNCATE")
-		if err == nil && !all {
-			err = errors.New("somebody is reading the store; run the purge again")
+	}
+	resync := func(err error) error {
+		if !synced && setSync(ctx, c, true) != nil {
+			return driver.ErrBadConn // it is not used again
 		}
 		return err
-	})
+	}
+	if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return nil, resync(err)
+	}
+	return func(commit bool) (err error) {
+		if commit {
+			if _, err = c.ExecContext(ctx, "COMMIT"); err == nil {
+				return resync(nil)
+			}
+			if diskFailed(err) {
+				s.doubt = err
+				err = &SyncError{err}
+			}
+		}
+		c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // a commit that failed may have done it
+		return resync(err)
+	}, nil
+}
+
+func (s *sqliteCatalog) look(ctx context.Context, c *conn) error {
+	_, err := c.ExecContext(ctx, "BEGIN")
+	return err
 }
 
 // moveLog moves the log to the database, in one of SQLite's modes; all says that nothing is left.
@@ -172,22 +279,25 @@ func moveLog(ctx context.Context, q querier, mode string) (all bool, err error) 
 	return busy == 0 && log == moved, err
 }
 
-// assure does nothing as a rule. It is for the time after a commit that the disk did not confirm.
+// ready does nothing as a rule. It is for the time after a commit that the disk did not confirm.
 // Another sync of the same file proves nothing then: the system may have forgotten what it could
 // not write. So the whole log is written once more, to the database, and has to be confirmed there
 // before anything else is accepted.
-func (d *DB) assure(ctx context.Context, conn *conn) error {
-	if d.doubt == nil {
+func (s *sqliteCatalog) ready(ctx context.Context, c *conn) error {
+	if s.frozen {
+		return ErrReadOnly
+	}
+	if s.doubt == nil {
 		return nil
 	}
-	all, err := moveLog(ctx, conn, "PASSIVE")
+	all, err := moveLog(ctx, c, "PASSIVE")
 	if err != nil {
 		return &SyncError{err}
 	}
 	if !all {
-		return &SyncError{d.doubt} // somebody reads an older state; the next save tries again
+		return &SyncError{s.doubt} // somebody reads an older state; the next save tries again
 	}
-	d.doubt = nil
+	s.doubt = nil
 	return nil
 }
 
@@ -215,6 +325,14 @@ func diskFailed(err error) bool { return code(err)&0xff == 10 } // SQLITE_IOERR 
 func damaged(err error) bool {
 	c := code(err) & 0xff
 	return c == 11 || c == 26 // SQLITE_CORRUPT, SQLITE_NOTADB
+}
+
+// failed notes for the next Open that the catalog is damaged.
+func (s *sqliteCatalog) failed(err error) error {
+	if damaged(err) {
+		s.suspect(err.Error()) //nolint:errcheck // the next one notes it
+	}
+	return named(err)
 }
 
 // named makes a full disk, a lock that lasts and a damaged catalog recognisable to those who know nothing of SQLite.
@@ -245,8 +363,8 @@ func diskFull(err error) bool {
 
 // unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
 // the index that it reads it by.
-func (d *DB) unreadable(err error) error {
-	if d.frozen && code(err)&0xff == 14 { // SQLITE_CANTOPEN
+func (s *sqliteCatalog) unreadable(err error) error {
+	if s.frozen && code(err)&0xff == 14 { // SQLITE_CANTOPEN
 		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w",
 			ErrReadOnly, err)
 	}

@@ -39,6 +39,9 @@ func (c Config) problems() (out []*Problem) {
 		if name, is := strings.CutPrefix(f.key, "tools.sandbox."); is {
 			checkSandbox(name, c.Tools.Sandbox, add)
 		}
+		if name, is := strings.CutPrefix(f.key, "tools.fs.fleet."); is {
+			checkFleet(name, c.Tools, add)
+		}
 		switch f.key { // those that depend on another
 		case "tools.jettson.per_session":
 			if j := c.Tools.Jettson; j.PerSession && j.Workspaces == "" {
@@ -152,8 +155,7 @@ func checkURL(key, text string, add adder) {
 		add(key, quote(text)+" is not the URL of a server", "write it as https://HOST/PATH")
 		return
 	}
-	here := slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
-	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !thisMachine(u.Hostname())) {
 		add(key, quote(text)+" is not https", "only a server on this machine can do without")
 	}
 }

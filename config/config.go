@@ -1,5 +1,5 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
-// [tools.fs.audit], [tools.fs.hooks], [tools.acp],
+// [tools.fs.fleet], [tools.fs.audit], [tools.fs.hooks], [tools.acp],
 // [tools.run], [tools.js], [tools.capability], [tools.sandbox] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
@@ -120,6 +120,7 @@ type FS struct {
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space, and a change whose checkpoint can't be stored is refused."`
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
+	Fleet      Fleet      `toml:"fleet" doc:"Gateways on several machines, which share one history and all that operators do. docs/fleet.md says more. Read at the start."`
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
 	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
 	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
@@ -170,6 +171,16 @@ type Checkpoint struct {
 	Exclude      []string `toml:"exclude" check:"globs of any depth" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
 	EncryptTo    string   `toml:"encrypt_to" check:"recipient" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
 }
+
+// Fleet is [tools.fs.fleet].
+type Fleet struct {
+	Database string `toml:"database" check:"database" sample:"postgres://moltis@db.example.com/moltis?sslmode=verify-full" doc:"The PostgreSQL database of the fleet, without a password: that comes from passfile= in it, PGPASSWORD, ~/.pgpass or a certificate. All gateways of one database see the same trees by the same paths. Needs contents, and checkpoint_before_mutation."`
+	Contents string `toml:"contents" check:"contents" sample:"s3://bucket/prefix?region=eu-central-1" doc:"The bucket of large contents, in S3 or, with endpoint=https://HOST, in what speaks like it. The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file or the role of the machine. Needs database."`
+	Durable  string `toml:"durable" enum:"remote|local" doc:"Where a checkpoint is durable before its change is made: \"remote\" in the database and the bucket, \"local\" on this machine, from which it is copied there in order; then a tree belongs to one gateway at a time."`
+}
+
+// On says that there is a fleet.
+func (f Fleet) On() bool { return f.Database != "" }
 
 // Jettson is [tools.jettson].
 type Jettson struct {
@@ -258,6 +269,7 @@ func Default() Config {
 				KeepLast:     20,
 				Exclude:      []string{},
 			},
+			Fleet:  Fleet{Durable: "remote"},
 			Audit:  Audit{MaxBytes: 320 << 20},
 			Limits: Limits{CallsPerSecond: 10_000, CallsAtOnce: 1024},
 			Hooks: Hooks{

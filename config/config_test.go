@@ -341,10 +341,11 @@ func TestExampleDecodes(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", c, Default())
 	}
 	commented := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
-	if n := len(commented.FindAll(Example(), -1)); n != 10 {
-		t.Errorf("%d keys are commented out, want the 10 without a default", n)
+	if n := len(commented.FindAll(Example(), -1)); n != 12 {
+		t.Errorf("%d keys are commented out, want the 12 without a default", n)
 	}
-	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
+	all := bytes.ReplaceAll(Example(), []byte("checkpoint_before_mutation = false"), []byte("checkpoint_before_mutation = true")) // a fleet needs it
+	c, err = Decode(commented.ReplaceAll(all, []byte("$1")), "example")
 	must(t, err)
 	fs := c.Tools.FS
 	if fs.WorkspaceRoot == "" || fs.ContextWindowTokens == 0 || fs.Checkpoint.EncryptTo == "" {
@@ -367,7 +368,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 68 {
+	if len(rows) != 71 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }
@@ -550,6 +551,59 @@ func TestIssuerKeys(t *testing.T) {
 		_, err := Decode([]byte("[tools.fs.http]\n"+text+"\n"), "c.toml")
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Whoever holds a database or a bucket of a fleet has no password of it from here, and a server elsewhere proves its name.
+func TestFleetKeys(t *testing.T) {
+	const db, s3 = "database = 'postgres://u@localhost/m'\n", "contents = 's3://bucket/prefix'\n"
+	for text, says := range map[string]string{
+		"":                            "",
+		db + s3 + "durable = 'local'": "",
+		"database = 'postgres://u@db.example:5432/m?sslmode=verify-full'\n" + s3:        "",
+		"database = 'postgresql:///m?host=/run/postgresql&user=u&search_path=a'\n" + s3: "",
+		"database = 'postgres://u@[::1]:5432/m?passfile=/etc/p'\n" + s3:                 "",
+		db + "contents = 's3://bucket?endpoint=http://127.0.0.1:9000&region=x'":         "",
+		db:                           "needs contents",
+		s3:                           "needs database",
+		db + s3 + "durable = 'both'": "not known",
+		"database = 'postgres://u:hush@localhost/m'\n" + s3:                          "PGPASSWORD",
+		"database = 'postgres://u@localhost/m?password=hush'\n" + s3:                 "PGPASSWORD",
+		"database = 'postgres://u@localhost/m?sslkey=k&sslpassword=hush'\n" + s3:     "PGPASSWORD",
+		"database = 'postgres://u:hush@local host/m'\n" + s3:                         "not the address",
+		"database = 'mysql://u:hush@localhost/m'\n" + s3:                             "postgres://",
+		"database = 'host=localhost password=hush'\n" + s3:                           "postgres://",
+		"database = 'postgres://u@localhost'\n" + s3:                                 "not the address",
+		"database = 'postgres://u@db.example/m'\n" + s3:                              "verify-full",
+		"database = 'postgres://u@db.example/m?sslmode=require'\n" + s3:              "verify-full",
+		"database = 'postgres://u@localhost,db.example:5432/m'\n" + s3:               "verify-full",
+		"database = 'postgres:///m?host=/run/postgresql,db.example'\n" + s3:          "verify-full",
+		"database = 'postgres://u@localhost/m?host=db.example'\n" + s3:               "verify-full",
+		db + "contents = 'https://bucket.example'":                                   "s3://",
+		db + "contents = 's3://key:hush@bucket'":                                     "s3://",
+		db + "contents = 's3:///prefix'":                                             "s3://",
+		db + "contents = 's3://bucket?secret=hush'":                                  "parameter",
+		db + "contents = 's3://bucket?endpoint=http://s3.example'":                   "not https",
+		db + "contents = 's3://bucket?endpoint=https://key:hush@s3.example'":         "endpoint=https://HOST",
+		db + s3 + "[tools.sandbox]\nmode = 'all'\ncommand = ['docker:x']":            "[tools.sandbox]",
+		db + s3 + "[tools.fs]\ncheckpoint_before_mutation = false":                   "checkpoint_before_mutation = true",
+		db + s3 + "[tools.fs]\ncheckpoint_before_mutation = false\nread_only = true": "",
+	} {
+		if !strings.Contains(text, "[tools.fs]") {
+			text = "[tools.fs]\ncheckpoint_before_mutation = true\n[tools.fs.fleet]\n" + text
+		} else {
+			text = "[tools.fs.fleet]\n" + text
+		}
+		c, err := Decode([]byte(text+"\n"), "c.toml")
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("a secret is told: %v", err)
+		}
+		if database, contents := c.Tools.FS.Fleet.Place(); err == nil && c.Tools.FS.Fleet.On() == (database == "" || contents == "") || strings.Contains(database+contents, "u@") {
+			t.Errorf("%s: %q %q", text, database, contents)
 		}
 	}
 }

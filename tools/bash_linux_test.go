@@ -130,7 +130,7 @@ func TestBashIsRefused(t *testing.T) {
 		cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.RequireApproval, cfg.Tools.Run.Enabled = dir, false, true
 		c.change(&cfg)
 		open := func(cfg config.Config, o tools.Options) (*tools.Suite, error) {
-			e, err := tools.OpenEngine(cfg, o, func(string, []string) (policy.Chain, error) { return allAllowed{}, nil })
+			e, err := tools.OpenEngine(cfg, o, func(string, []string) (policy.Chain, error) { return allAllowed{}, nil }, nil)
 			if err != nil {
 				return nil, err
 			}

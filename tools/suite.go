@@ -156,7 +156,7 @@ type DataDirError = datadir.Error
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
 func Open(cfg config.Config, o Options) (*Suite, error) {
-	e, err := OpenEngine(cfg, o, nil)
+	e, err := OpenEngine(cfg, o, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func Open(cfg config.Config, o Options) (*Suite, error) {
 
 // OpenEngine opens the engine of a suite, as Open does, for a host that offers other dialects on it too: others are
 // their definitions. Over makes the suite. policies evaluates tools.fs.policies. Open has no evaluator, because one is
-// large, and refuses such a configuration.
-func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others ...Definition) (*engine.Engine, error) {
+// large, and refuses such a configuration. fleet is the one of the configuration that the host has joined; nil: the engine joins it.
+func OpenEngine(cfg config.Config, o Options, policies engine.Policies, fleet *engine.Fleet, others ...Definition) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 	}
 	return engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Environ: o.Environ, Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
+		Environ: o.Environ, Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault, Fleet: fleet,
 		Program:  engine.Program{Name: name, Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
 		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),

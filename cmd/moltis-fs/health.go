@@ -79,6 +79,9 @@ func (h *health) look(ctx context.Context) {
 	if check("store", err); err == nil {
 		h.status = st
 	}
+	if err == nil && st.Fleet != nil && st.Fleet.Why != "" {
+		check("fleet", errors.New(st.Fleet.Why))
+	}
 	h.looked = time.Now()
 }
 
@@ -99,9 +102,10 @@ func (h *health) metrics(ctx context.Context) []byte {
 	defer h.mu.Unlock()
 	h.look(ctx)
 	var b bytes.Buffer
-	gauge := func(name, help string, value float64) {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n%s %g\n", name, help, name, name, value)
+	metric := func(kind, name, help string, value float64) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s %g\n", name, help, name, kind, name, value)
 	}
+	gauge := func(name, help string, value float64) { metric("gauge", name, help, value) }
 	build, now := readBuild(), time.Now()
 	fmt.Fprintf(&b, "# HELP moltis_build_info The program.\n# TYPE moltis_build_info gauge\nmoltis_build_info{version=%q,goversion=%q} 1\n", build.Version, build.Go)
 	gauge("moltis_ready", "1 where the store, the audit log, the queue and the tokens answer.", truth(len(h.failed) == 0))
@@ -133,6 +137,21 @@ func (h *health) metrics(ctx context.Context) []byte {
 			gauge("moltis_store_max_bytes", "The most that the history may take.", float64(st.Store.MaxBytes))
 			gauge("moltis_store_checkpoints", "Changes in the history.", float64(st.Store.Checkpoints))
 			gauge("moltis_trash_bytes", "Size of what lies in the trash as a whole.", float64(st.Store.ParkedBytes))
+		}
+		if f := st.Fleet; f != nil {
+			beaten, behind := 0., 0.
+			if !f.health.Beaten.IsZero() {
+				beaten = now.Sub(f.health.Beaten).Seconds()
+			}
+			if f.Since != nil {
+				behind = now.Sub(*f.Since).Seconds()
+			}
+			gauge("moltis_fleet_lease_seconds", "How long this gateway may still change things unless its lease is renewed; 0: it may not.", f.Lease)
+			gauge("moltis_fleet_heartbeat_age_seconds", "Since the last heartbeat that the database has confirmed.", beaten)
+			metric("counter", "moltis_fleet_heartbeats_failed_total", "Heartbeats that the database has not confirmed.", float64(f.health.Failed))
+			metric("counter", "moltis_fleet_leases_total", "Leases that this gateway has had: more than one after it was fenced off.", float64(f.health.Begun))
+			gauge("moltis_fleet_behind", "Changes that are on this machine only, with durable = local.", float64(f.Behind))
+			gauge("moltis_fleet_behind_age_seconds", "Age of the oldest of them.", behind)
 		}
 	}
 	return b.Bytes()

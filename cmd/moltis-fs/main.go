@@ -117,7 +117,7 @@ func runLine(ctx context.Context, args []string, s streams) int {
 		} else {
 			atWork.begin(in.command.path)
 		}
-		err = in.command.run(ctx, in)
+		err = in.joined.leave(in.command.run(ctx, in))
 		runtime.KeepAlive(spare)
 		atWork.end()
 	} else {
@@ -453,6 +453,7 @@ type invocation struct {
 	implied  bool              // --root is the working directory, and nobody gave it
 	serving  *reloadable       // what a server has; nil: it is none, or not open yet
 	remote   *remote           // who sent it to a server as a method; nil: a person at the command line
+	joined   *joined
 }
 
 func (in *invocation) option(name string) string { return in.values[name] }
@@ -590,7 +591,7 @@ func meant(word string, names []string) string {
 
 // leaf is a command that runs.
 func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
-	in := &invocation{streams: s, command: c, values: map[string]string{}}
+	in := &invocation{streams: s, command: c, values: map[string]string{}, joined: &joined{}}
 	cc := &cobra.Command{
 		Use: strings.TrimSpace(c.name + " " + c.args), Short: c.short, Long: c.long,
 		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden,

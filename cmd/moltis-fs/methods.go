@@ -86,7 +86,7 @@ func (in *invocation) operatorMethods(of remote) map[string]serve.Method {
 
 // sent is the command c as it is sent to the server in.
 func (in *invocation) sent(c *command, of remote) *invocation {
-	sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, implied: in.implied, streams: streams{env: in.env, err: io.Discard}}
+	sent := &invocation{command: c, values: map[string]string{"json": "true"}, remote: &of, joined: in.joined, implied: in.implied, streams: streams{env: in.env, err: io.Discard}}
 	for _, name := range ofServer {
 		if in.given(name) && slices.ContainsFunc(c.options, func(o option) bool { return o.name == name }) {
 			sent.values[name] = in.values[name]

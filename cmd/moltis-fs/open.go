@@ -223,7 +223,11 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if _, ok := errors.AsType[*exitError](err); ok { // else opening finds it too, with its place
 		return nil, cfg, err
 	}
-	e, err := tools.OpenEngine(cfg, o, loadPolicies, chosen...)
+	f, err := in.join(cfg)
+	if err != nil {
+		return nil, cfg, err
+	}
+	e, err := tools.OpenEngine(cfg, o, loadPolicies, f, chosen...)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}

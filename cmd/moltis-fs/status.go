@@ -49,6 +49,7 @@ type status struct {
 	Policy    string            `json:"policy"` // SHA-256 of the configuration, as the audit log has it
 	Allow     []string          `json:"allow_paths"`
 	Deny      []string          `json:"deny_paths"`
+	Fleet     *fleetStatus      `json:"fleet,omitempty"`
 	*served
 }
 
@@ -103,7 +104,11 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 	if st.Runs, err = runs.List(s.dir); err != nil {
 		return nil, err
 	}
-	if q, err := in.queue(); err == nil {
+	if st.Fleet, err = in.fleetStatus(s.cfg); err != nil {
+		return nil, err
+	}
+	cut := st.Fleet != nil && st.Fleet.Why != ""
+	if q, err := in.queue(); err == nil && !cut {
 		waiting, err := q.List(false)
 		if err != nil {
 			return nil, approvalsError(in, "", err)
@@ -117,9 +122,14 @@ func (in *invocation) status(ctx context.Context) (*status, error) {
 	for _, log := range []string{"audit", "audit-changes"} {
 		st.AuditSize += sizeBelow(filepath.Join(dir, log))
 	}
+	if cut && st.Fleet.Durable == "remote" {
+		return st, nil
+	}
 	return st, in.withStoreIfAny(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		stats, err := db.Stats(ctx)
-		st.Store = &stats
+		if st.Store = &stats; err == nil && st.Fleet != nil {
+			err = st.Fleet.look(ctx, db)
+		}
 		return err
 	})
 }
@@ -162,10 +172,15 @@ func (st *status) text(file string) string {
 		}
 		row("kept", "%s, %s: %s run --resume %s, or --drop %s%s", visible(r.Command), ageText(time.Since(r.Began)), program, r.ID, r.ID, torn)
 	}
+	if f := st.Fleet; f != nil {
+		f.rows(row)
+	}
 	if st.Waiting > 0 {
 		row("waiting", "%s: %s approve lists them", plural(st.Waiting, "change", "changes"), program)
 	}
-	if s := st.Store; s == nil {
+	if s := st.Store; s == nil && st.Fleet != nil && st.Fleet.Why != "" {
+		row("history", "not known")
+	} else if s == nil {
 		row("history", "nothing was changed yet")
 	} else {
 		newest := ""

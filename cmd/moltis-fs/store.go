@@ -23,7 +23,8 @@ import (
 // How the commands come to a store: options that name one, opening it, and what is said of
 // failures.
 
-// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless the command creates it.
+// storePlace gives the directory of the store, and the options to open it, which name the store of a fleet instead if there is one. A
+// missing one is misuse, unless the command creates it.
 func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
@@ -33,16 +34,21 @@ func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error)
 	if err != nil {
 		return "", o, err
 	}
+	f, err := in.join(cfg)
+	if err != nil {
+		return "", o, err
+	}
 	dir = filepath.Join(data, "checkpoints")
-	if in.command.creates {
+	switch {
+	case in.command.creates:
 		err = in.takeDataDir()
-	} else {
+	case !f.HasStore():
 		err = in.thereIsAHistory(dir, cfg)
 	}
 	if err != nil {
 		return "", o, err
 	}
-	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
+	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint, f); err != nil {
 		return "", o, misuse("", "%v", err)
 	}
 	if o.Identities, err = in.identities(); err != nil {
@@ -50,7 +56,7 @@ func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error)
 	}
 	o.Logger = in.logger(slog.LevelWarn)
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
-		alive := engine.Alive(data)
+		alive := engine.Alive(data, f)
 		return alive == nil || alive(tag)
 	}
 	return dir, o, nil
@@ -105,7 +111,11 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 // withStoreIfAny is withStore, and does nothing where nothing was changed yet.
 func (in *invocation) withStoreIfAny(ctx context.Context, use func(context.Context, *checkpoint.DB) error) error {
 	dir, err := in.dataDir()
-	if err != nil || thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+	if err != nil {
+		return err
+	}
+	f, err := in.fleet()
+	if err != nil || !f.HasStore() && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
 		return err
 	}
 	return in.withStore(ctx, use)

@@ -137,6 +137,7 @@ func attempt[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In,
 		d.in, err = admit(ctx, c, op)
 	}
 	if err == nil {
+		c.fetch(ctx)
 		c.BeginTurn(ctx)
 		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, longest))
 		defer cancel()

@@ -34,11 +34,17 @@ func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error
 	if p.DryRun || len(p.Steps) == 0 {
 		return c.wouldBe(d.files, p), nil
 	}
+	if err := c.fenced(ctx); err != nil {
+		return nil, err
+	}
 	grant, over, err := c.ask(ctx, p) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
 	defer func() { over(done != nil) }()
+	if ctx, err = c.leased(ctx); err != nil {
+		return nil, err
+	}
 	p, unlock, err := d.lockAndRevalidate(ctx, p, make, grant != "") // look again, now alone
 	if err != nil {
 		return nil, err
@@ -203,7 +209,7 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
 	// Not the agent's fault: the words of this error would read as an answer about its files.
-	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked {
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !unreachable(err) {
 		err = &hostError{"locking what the call changes, in the data directory", err}
 	}
 	return unlock, err
@@ -290,8 +296,10 @@ func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	}
 	for i := 0; err == nil && i < len(s.moves); i++ {
 		tell()
-		s.hidden = s.hidden && s.steps[i].Dir == ""
-		s.failed, err = i, s.swap(ctx, i)
+		if err = c.fenced(ctx); err == nil { // as late as can be
+			s.hidden = s.hidden && s.steps[i].Dir == ""
+			s.failed, err = i, s.swap(ctx, i)
+		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -458,6 +466,9 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		return cause
 	}
 	s.drop()
+	if s.hidden && s.c.fenced(ctx) != nil {
+		return cause // nothing of it is to be seen, and others may be taking back what is left
+	}
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
 	if stuck != nil {
@@ -1024,6 +1035,7 @@ func (s *apply) save(ctx context.Context) error {
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		c.now()
 	op.Run = c.Run
+	s.see()
 	op.Changes, op.Steps = s.all(), s.encode()
 	db, err := c.checkpoints.open()
 	var saved checkpoint.Saved
@@ -1159,7 +1171,9 @@ func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	s := &apply{rollback: rollback{c: c, tag: p.Op.Tag}, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
 	s.steps = []record{{Do: Append, Path: t.True, Before: objectOf(info, "")}}
 	lasting := context.WithoutCancel(ctx)
-	err = s.save(ctx)
+	if err = s.save(ctx); err == nil {
+		err = c.fenced(ctx)
+	}
 	var made guardfs.Appended
 	if err == nil {
 		made, err = t.place.Append(info.ID, t.added())

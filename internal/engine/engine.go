@@ -74,6 +74,7 @@ type Options struct {
 	Judge    guardfs.Judge
 	Classes  *policy.Classes // what runs code is asked about; nil: it is not
 	DataDir  string          // exists, 0700, ours
+	Fleet    *Fleet          // nil: all is in DataDir
 	Approver approval.Approver
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
@@ -92,6 +93,7 @@ type Engine struct {
 	rules       guardfs.Judge // of tree
 	trash       *guardfs.FS   // sees the directories of the trash, and nothing else
 	journal     *guardfs.Journal
+	fleet       *Fleet
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
@@ -110,6 +112,7 @@ type Engine struct {
 	sums        sums
 	documents   documents
 	editors     editors
+	fetched     fetched
 	unrecovered sync.Map // the interrupted changes that this process could not take back
 	waiting     sync.Map // those of which it was told that their paths are locked
 	calls       underway
@@ -124,7 +127,7 @@ type Engine struct {
 // readies the tree; readers it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{
-		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
+		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now, fleet: o.Fleet,
 		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
@@ -159,6 +162,9 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
+	if e.fleet.HasStore() {
+		e.locks, e.lockWait = e.locks.Further(e.fleet.Gateway), 20*time.Second // longer than a lease: the holder may be dead
+	}
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
@@ -176,10 +182,20 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
-		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities,
+		cfg: e.cfg.Checkpoint, fleet: e.fleet, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
-	return e, e.own().recover(context.Background(), until)
+	if e.fleet.HasStore() {
+		err = e.fleet.Gateway.Fenced()
+	}
+	if err == nil {
+		err = e.own().recover(context.Background(), until)
+	}
+	if e.fleet != nil && unreachable(err) { // calls that read need nothing of it, and those that change something recover what is in their way
+		e.logger.Warn("the fleet can't be reached; until it can, nothing is changed", "err", err)
+		err = nil
+	}
+	return e, err
 }
 
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
@@ -578,6 +594,7 @@ type Host struct {
 	GitUser    ignore.User                    // whose core.excludesFile searches obey
 	Identities []string                       // of encrypted checkpoints
 	Hooks      hook.Set                       // run before those of the configuration
+	Fleet      *Fleet                         // of the program; nil: the engine joins that of the configuration for itself
 	Fault      func(op string) *guardfs.Fault // for tests: see guardfs.Options
 	Environ    []string                       // of programs that are run for calls
 
@@ -629,6 +646,7 @@ type opened struct {
 
 	chain    policy.Chain // nil: none is asked
 	programs Programs
+	own      *Fleet // that nobody else has; nil: there is none
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store,
@@ -679,8 +697,14 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		Memory: config.Memory / 2}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
+	if h.Fleet == nil {
+		if o.own, err = JoinFleet(context.Background(), cfg.Tools.FS.Fleet, h.Logger); err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+		h.Fleet = o.own
+	}
 	e, err := OpenOver(Options{
-		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
+		Config: cfg.Tools.FS, Fleet: h.Fleet, Judge: judge, Classes: classes, DataDir: o.dataDir,
 		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities,
 		Fault: h.Fault, Calls: h.Root.Calls,
 	})
@@ -735,7 +759,7 @@ func (o *opened) close() error {
 	if o.free != nil {
 		errs = append(errs, o.free.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.own.Close())...)
 }
 
 // Readers make content of bytes.
@@ -1018,14 +1042,16 @@ func rules(fs config.FS, root string) policy.Options {
 type checkpointStore struct {
 	dir    string
 	cfg    config.Checkpoint
+	fleet  *Fleet
 	logger *slog.Logger
 
 	identities []string
 	excluded   func(path string) bool
 
-	mu     sync.Mutex
-	db     *checkpoint.DB
-	closed bool
+	mu       sync.Mutex
+	db       *checkpoint.DB
+	shipping *Shipping
+	closed   bool
 }
 
 func (s *checkpointStore) open() (*checkpoint.DB, error) {
@@ -1037,7 +1063,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
-	o, err := StoreOptions(s.cfg)
+	o, err := StoreOptions(s.cfg, s.fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -1048,13 +1074,13 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
 		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
-		errors.Is(err, checkpoint.ErrInUse) {
+		errors.Is(err, checkpoint.ErrInUse) || unreachable(err) {
 		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}
 	}
-	s.db = db
+	s.db, s.shipping = db, s.fleet.Ship(db, o)
 	return db, nil
 }
 
@@ -1067,6 +1093,7 @@ func (s *checkpointStore) Close() error {
 	if s.db == nil {
 		return nil
 	}
+	s.shipping.Close()
 	if err := s.db.Close(); err != nil {
 		s.logger.Error("the checkpoint store could not be closed in order; "+
 			"what was answered stands, and is on record",
@@ -1075,8 +1102,9 @@ func (s *checkpointStore) Close() error {
 	return nil
 }
 
-// StoreOptions gives the options of the store, from [tools.fs.checkpoint].
-func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
+// StoreOptions gives the options of the store, from [tools.fs.checkpoint]: of that of the fleet f, or where f has none of the one in a
+// data directory.
+func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 	excluded, err := excludes(c.Exclude, guardfs.Canonical)
 	if err != nil {
 		return checkpoint.Options{}, err
@@ -1092,11 +1120,16 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	case c.KeepLast == 0 && c.KeepWithin != 0:
 		c.KeepLast = checkpoint.KeepNone
 	}
-	return checkpoint.Options{
+	o := checkpoint.Options{
 		MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
-	}, nil
+	}
+	if o.Ships = f.ships(); f.HasStore() {
+		f.remote(&o)
+		o.Guard = f.Gateway.Guard
+	}
+	return o, nil
 }
 
 // textsDir is where the texts of documents are kept.
@@ -1127,7 +1160,7 @@ var opKey = func(tag string) string { return "op:" + tag }
 
 // Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.
-func Alive(dataDir string) func(tag string) bool {
+func Alive(dataDir string, f *Fleet) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
 	if err != nil {
 		return nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/share"
 )
 
@@ -205,3 +207,11 @@ func Watched(n int64) (free func(who string) int64, back func()) {
 		return n
 	}, func() { watched = was }
 }
+
+// FleetOf is a Fleet of a gateway that is there.
+func FleetOf(c config.Fleet, g *fleet.Gateway) *Fleet {
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}}
+}
+
+// Unlocked has the engine go without the locks that other machines take too.
+func (e *Engine) Unlocked() { e.locks = e.locks.Further(nil) }

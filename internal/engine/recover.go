@@ -41,6 +41,9 @@ type record struct {
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
 
+	// In a fleet, of one step of a change: who has made it, and the lasting name of the directory above there. See otherView.
+	By, In string `json:",omitempty"`
+
 	Names   string            `json:",omitempty"` // a digest of what is in a directory that comes as a whole
 	Was, Is *guardfs.Metadata `json:",omitempty"` // of a directory that gets another mode, owner or attributes
 
@@ -164,6 +167,10 @@ func (s *record) name() string {
 // A change is left as it is where today's policy denies one of its paths. A process that may reach them all decides, such as the next call with
 // another root. recover waits for locks until then, in total. A change that is still locked is left for later.
 func (c *Call) recover(ctx context.Context, until time.Time) error {
+	ctx, err := c.leased(ctx)
+	if err != nil {
+		return err
+	}
 	open, err := c.openOps(ctx)
 	if err != nil {
 		return err
@@ -242,7 +249,7 @@ func (e *Engine) openOps(ctx context.Context) (open []openOp, err error) {
 
 // existing is the store, or nil where none was ever made.
 func (s *checkpointStore) existing() (*checkpoint.DB, error) {
-	if !checkpoint.Exists(s.dir) {
+	if !s.fleet.HasStore() && !checkpoint.Exists(s.dir) {
 		return nil, nil
 	}
 	return s.open()
@@ -305,7 +312,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	} else if !c.journal.Has(o.tag) {
 		return nil
 	}
-	if err := c.reaches(paths); err != nil {
+	if err := errors.Join(c.reaches(paths), p.otherView()); err != nil {
 		return err
 	}
 	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 {
@@ -344,6 +351,39 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 		c.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
 	}
 	return o.db.Settle(ctx, o.id, outcome)
+}
+
+// see has the row tell how this machine sees the tree, for those who may have to take the change back.
+func (p *rollback) see() {
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Do != "" && !inTrash(s.Path) && p.c.fleet.HasStore() {
+			s.By, s.In = p.c.fleet.Gateway.Name(), p.above(s)
+			return
+		}
+	}
+}
+
+// above is the lasting name of the directory that the path of a step is in; "" where it is not there.
+func (p *rollback) above(s *record) string {
+	at, err := p.c.trash.EntryLink(path.Join(cmp.Or(s.Dir, path.Dir(s.Path)), guardfs.TempName(p.tag, s.N)))
+	if err != nil {
+		return ""
+	}
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	return at.ParentID().Lasting()
+}
+
+// otherView refuses to take a change of another machine back where that directory is not the same object here. Recovery goes by inode
+// numbers and times of birth; device numbers are no part of that, so that a network volume may have another one on each machine. A volume
+// that numbers its files for each machine, or is not there, must not have the recovery guess.
+func (p *rollback) otherView() error {
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.In != "" && s.In != p.above(s) && !(p.c.fleet.HasStore() && p.c.fleet.Gateway.OnThisMachine(s.By)) {
+			return Refuse(OtherView, s.name(), s.By)
+		}
+	}
+	return nil
 }
 
 // tailWindow is how much of what others appended is looked through for a tail.
@@ -801,6 +841,9 @@ func (p *rollback) rollBack(ctx context.Context) (stuck []string, again error) {
 func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 	const rounds = 64 // as often as others may come in between
 	for range rounds {
+		if err := p.c.fenced(ctx); err != nil {
+			return false, err // others do that now
+		}
 		at, err := p.open(i)
 		if err != nil {
 			return false, err
@@ -1192,7 +1235,7 @@ func (e *Engine) logUnrecovered(id checkpoint.ID, err error) {
 		}
 		return
 	}
-	switch _, told := e.unrecovered.LoadOrStore(id, true); {
+	switch _, told := e.unrecovered.LoadOrStore(id, err); {
 	case told:
 	case errors.Is(err, errOutOfReach): // nothing to worry about: it may have ended, and that is about to be written
 		e.logger.Info("an interrupted change is left to a start that may reach all its paths", "id", id, "err", err)
@@ -1201,10 +1244,10 @@ func (e *Engine) logUnrecovered(id checkpoint.ID, err error) {
 	}
 }
 
-// leftAlone says that this process could not take back an operation.
+// leftAlone says that this process could not take back an operation, and that calls on its paths need not wait for those who can.
 func (e *Engine) leftAlone(o *openOp) bool {
-	_, left := e.unrecovered.Load(o.key())
-	return left
+	why, left := e.unrecovered.Load(o.key())
+	return left && !OtherView.In(why.(error))
 }
 
 // interruptedError: another change of these paths died half-way. It has been taken back, or is
@@ -1245,6 +1288,9 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			if slices.ContainsFunc(ours, func(name string) bool {
 				return name == theirs || below(name, theirs) || below(theirs, name)
 			}) {
+				if why, known := e.unrecovered.Load(o.key()); known {
+					return why.(error)
+				}
 				return &interruptedError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}, o}
 			}
 		}

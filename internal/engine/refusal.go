@@ -21,6 +21,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
@@ -259,6 +260,9 @@ func (e *hostError) Unwrap() []error { return []error{ErrHost, e.err} }
 
 // notSaved refuses a change whose pre-state could not be stored. Nothing was changed.
 func notSaved(err error) error {
+	if errors.Is(err, fleet.ErrFenced) {
+		return err
+	}
 	return &Refusal{NotSaved.Code, NotSaved, "", err, &hostError{"storing the checkpoint", err}}
 }
 
@@ -287,6 +291,9 @@ var (
 	FileTooLarge  = Typed[*guardfs.TooLargeError](CodeTooLarge, "file_too_large")
 	ChangedAtOnce = Typed[*guardfs.ConflictError](CodeConflict, "changed_at_once")
 	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
+	Fenced        = Typed[*fleet.FencedError](CodeIOError, "fenced")
+	FleetGone     = Typed[*fleet.UnreachableError](CodeIOError, "fleet_gone")
+	OtherView     = With[string](CodeConflict, "other_view") // the gateway that has begun a change
 	Unsettled     = With[checkpoint.ID](CodeConflict, "unsettled")
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 

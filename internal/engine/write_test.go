@@ -515,11 +515,11 @@ func (d *decider) Ask(_ context.Context, q approval.Question) (approval.Answer, 
 func TestZeroOfRetentionIsMeant(t *testing.T) {
 	c := config.Default().Tools.FS.Checkpoint
 	c.KeepWithin, c.KeepLast = 0, 5
-	if o, err := engine.StoreOptions(c); err != nil || o.KeepWithin != checkpoint.KeepNone || o.KeepLast != 5 {
+	if o, err := engine.StoreOptions(c, nil); err != nil || o.KeepWithin != checkpoint.KeepNone || o.KeepLast != 5 {
 		t.Errorf("%+v %v", o, err)
 	}
 	c.KeepWithin, c.KeepLast = config.Duration(time.Hour), 0
-	if o, err := engine.StoreOptions(c); err != nil || o.KeepWithin != time.Hour || o.KeepLast != checkpoint.KeepNone {
+	if o, err := engine.StoreOptions(c, nil); err != nil || o.KeepWithin != time.Hour || o.KeepLast != checkpoint.KeepNone {
 		t.Errorf("%+v %v", o, err)
 	}
 }
@@ -536,7 +536,7 @@ func TestExcludeFollowsLinks(t *testing.T) {
 	}
 	c := config.Default().Tools.FS.Checkpoint
 	c.Exclude = []string{filepath.ToSlash(link) + "/.env", "**/secrets"}
-	o, err := engine.StoreOptions(c)
+	o, err := engine.StoreOptions(c, nil)
 	must(t, err)
 	excluded := func(want bool, names ...string) {
 		t.Helper()

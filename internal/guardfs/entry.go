@@ -14,12 +14,16 @@ func (p *Entry) Object() Object { return p.object }
 // ParentTrue is the directory's true name.
 func (p *Entry) ParentTrue() string { return p.dir.True }
 
+// ParentID is the directory's identity.
+func (p *Entry) ParentID() Identity { return p.dir.Info.ID }
+
 // Base is the name in the directory.
 func (p *Entry) Base() string { return p.base }
 
-// LockKey is the same for every process and every spelling that could mean this entry; see Locks.
+// LockKey is the same for every process and every spelling that could mean this entry, on every machine that sees the same identities; see
+// Locks.
 func (p *Entry) LockKey() string {
-	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
+	return p.dir.Info.ID.Lasting() + "/" + foldBase(p.base)
 }
 
 // Load reads what stands there now, content and metadata, through one descriptor; the Judge is

@@ -33,6 +33,14 @@ type Locks struct {
 	dir    string
 	bytes  bool // the locks are bytes of one file
 	holder string
+	name   string // of whom holder is, without the process
+	beyond Beyond // nil: there is none
+}
+
+// Beyond is locks that other machines take too. Its Lock is that of Locks, and of keys that mean the same on every machine; holder is who
+// asks. An error that has a method Holder says who is in the way.
+type Beyond interface {
+	Lock(ctx context.Context, holder string, keys ...string) (unlock func(), err error)
 }
 
 // OpenLocks opens, and makes if necessary, the lock files' directory, which SHOULD be in the data directory and out
@@ -56,13 +64,23 @@ func (l *Locks) path() string { return filepath.Join(l.dir, "bytes") }
 
 // For is l for one named holder, such as a session; the name appears in the *LockedError of those who wait.
 func (l *Locks) For(holder string) *Locks {
-	clean := strings.Map(func(r rune) rune {
+	l = &Locks{dir: l.dir, bytes: l.bytes, beyond: l.beyond}
+	l.name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
 		}
 		return r
 	}, holder)
-	return &Locks{dir: l.dir, bytes: l.bytes, holder: "process " + strconv.Itoa(os.Getpid()) + ", " + clean}
+	l.holder = "process " + strconv.Itoa(os.Getpid()) + ", " + l.name
+	return l
+}
+
+// Further is l with locks that other machines take too. Lock takes those after its own and gives them back before, so that the calls of
+// one machine never meet there. Use and Abandoned are of the machine alone.
+func (l *Locks) Further(b Beyond) *Locks {
+	further := *l
+	further.beyond = b
+	return &further
 }
 
 // NameKey is the key of a name at which nothing is, whose directory need not be there either: name is a true one.
@@ -123,9 +141,25 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 	named := slotsOf(keys)
 	for {
 		if unlock, err = l.all(ctx, named); err != errLockFileGone {
-			return unlock, err
+			break
 		}
 	}
+	if err != nil || l.beyond == nil {
+		return unlock, err
+	}
+	local := unlock
+	free, err := l.beyond.Lock(ctx, l.name, keys...)
+	if err != nil {
+		local()
+		if of, ok := errors.AsType[interface {
+			error
+			Holder() string
+		}](err); ok {
+			err = &LockedError{Holder: of.Holder(), Err: context.Cause(ctx)}
+		}
+		return nil, err
+	}
+	return func() { free(); local() }, nil
 }
 
 // all takes the locks of these slots, each with one of its keys.

@@ -37,7 +37,7 @@ func TestPages(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot = root
 	cfg.Tools.FS.AllowPaths = []string{root + "/**"}
-	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")}, nil)
+	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")}, nil, nil)
 	must(t, err)
 	defer e.Close()
 	byCapability, err := capability.Over(e, cfg.Tools.Capability)

@@ -42,7 +42,8 @@ ui.frame = () => {
   fill($('facts'), fact('project', c.root ? pathNodes(c.root, false) : c.open ? esc(c.open) : null),
     fact('policy', c.policy ? [h('code', {}, c.policy.slice(0, 8)), c.loaded ? [' · ', at(c.loaded)] : null] : null), fact('reload', c.reload_error ? esc(c.reload_error) : null, true),
     fact('rules', c.allow_paths ? `${c.allow_paths.length} allow, ${c.deny_paths.length} deny` : null), fact('undo', c.undo === undefined ? null : c.undo ? 'on' : 'OFF', !c.undo),
-    fact('store', c.store ? `${bytes(c.store.used_bytes)} of ${bytes(c.store.max_bytes)}` : null, c.store && c.store.used_bytes > .9 * c.store.max_bytes));
+    fact('store', c.store ? `${bytes(c.store.used_bytes)} of ${bytes(c.store.max_bytes)}` : null, c.store && c.store.used_bytes > .9 * c.store.max_bytes),
+    fact('fleet', !c.fleet ? null : c.fleet.why ? 'not reached' : c.fleet.behind ? `${c.fleet.behind} behind` : esc(c.fleet.gateway), c.fleet?.why));
   W.badge();
 };
 

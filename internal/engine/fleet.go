@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
+	"moltisfs/config"
+	"moltisfs/internal/fleet"
+	"moltisfs/internal/session"
+)
+
+// Fleet is what a process has open of [tools.fs.fleet]. A process joins one and leaves it at its end, whatever number of engines it has.
+// A nil Fleet is none: then all is in the data directory. Safe for concurrent use.
+type Fleet struct {
+	config.Fleet
+	Gateway *fleet.Gateway
+	bucket  bucket
+}
+
+// JoinFleet joins the fleet that c names; nil where it names none. What can't be reached is no error: it is tried again when it is needed.
+func JoinFleet(ctx context.Context, c config.Fleet, logger *slog.Logger) (*Fleet, error) {
+	if !c.On() {
+		return nil, nil
+	}
+	g, err := fleet.Open(ctx, fleet.Options{Database: c.Database, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}}, nil
+}
+
+// Close leaves the fleet.
+func (f *Fleet) Close() error {
+	if f == nil {
+		return nil
+	}
+	return f.Gateway.Close()
+}
+
+// Unreachable says why the database or the bucket can't be reached; nil: both can, or nothing has needed the bucket since it could. With
+// look it asks for the bucket now, unless that was done before.
+func (f *Fleet) Unreachable(look bool) error {
+	if look {
+		f.bucket.open() //nolint:errcheck // it is kept
+	}
+	f.bucket.mu.Lock()
+	defer f.bucket.mu.Unlock()
+	err := f.Gateway.Fenced()
+	if u, ok := errors.AsType[*fleet.UnreachableError](err); ok {
+		err = u
+	}
+	return cmp.Or(err, f.bucket.err)
+}
+
+// HasStore says that the history is in the fleet, and not in the data directory.
+func (f *Fleet) HasStore() bool { return f != nil && f.Durable == "remote" }
+
+// ships says that the history is in the data directory, and is copied to the fleet behind it.
+func (f *Fleet) ships() bool { return f != nil && !f.HasStore() }
+
+// remote has o open the store of the fleet.
+func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
+
+// unreachable says of an error that the fleet's database or bucket does not answer, or not yet again.
+func unreachable(err error) bool {
+	_, store := errors.AsType[*checkpoint.UnreachableError](err)
+	_, own := errors.AsType[*fleet.UnreachableError](err)
+	return store || own || errors.Is(err, fleet.ErrFenced)
+}
+
+// Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
+// nothing.
+type Shipping struct {
+	fleet *Fleet
+	end   context.CancelFunc
+	over  sync.WaitGroup
+	tried chan struct{} // closed after the first attempt to open the store of the fleet
+
+	mu      sync.Mutex
+	remote  *checkpoint.DB
+	shipper *checkpoint.Shipper // nil: that store was not reached yet
+	err     error               // why not
+}
+
+// Ship begins to copy a store that was opened with o; nil where the fleet has none that is copied. What can't be reached is tried again.
+func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
+	if !f.ships() {
+		return nil
+	}
+	o.Ships, o.Alive = false, nil
+	f.remote(&o)
+	ctx, end := context.WithCancel(context.Background())
+	s := &Shipping{fleet: f, end: end, tried: make(chan struct{})}
+	s.over.Go(func() {
+		first := sync.OnceFunc(func() { close(s.tried) })
+		for again := time.NewTicker(tryAgain); ctx.Err() == nil; {
+			remote, err := checkpoint.Open("", o)
+			var shipper *checkpoint.Shipper
+			if err == nil {
+				shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{})
+			}
+			s.mu.Lock()
+			s.remote, s.shipper, s.err = remote, shipper, err
+			s.mu.Unlock()
+			if first(); err == nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-again.C:
+			}
+		}
+	})
+	return s
+}
+
+// Fetch brings what other gateways have made in a session, as far as they have sent it. After an error what is here can be used, and is
+// not all.
+func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.fleet.Gateway.Health().Err; err != nil { // else each session would wait for that
+		return err
+	}
+	s.mu.Lock()
+	shipper, err := s.shipper, s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	fetched, err := shipper.Fetch(ctx, principal, session)
+	if err == nil && fetched.Left > 0 {
+		err = fmt.Errorf("%d changes that other gateways have made in this session are not here: it has changed something here before", fetched.Left)
+	}
+	return err
+}
+
+// fetchTime bounds the time that a call waits for what other gateways have made.
+const fetchTime = 10 * time.Second
+
+// Failed says why nothing is copied at present; nil where it is.
+func (s *Shipping) Failed() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shipper != nil {
+		return s.shipper.Failed()
+	}
+	return s.err
+}
+
+// Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
+func (s *Shipping) Close() {
+	if s == nil {
+		return
+	}
+	s.end()
+	s.over.Wait()
+	if s.shipper != nil {
+		s.shipper.Close() //nolint:errcheck // it is in the store that it waits in
+	}
+	if s.remote != nil {
+		s.remote.Close() //nolint:errcheck // as is this
+	}
+}
+
+// fetched has the sessions of which all is here that other gateways have made, or that were told that it is not.
+type fetched struct {
+	mu  sync.Mutex
+	all session.Recent[*bool] // true: all is here
+}
+
+// fetch brings here, at the first call of a session, what other gateways have made in it. A call that is not the first waits for that.
+func (c *Call) fetch(ctx context.Context) {
+	if !c.Engine.fleet.ships() {
+		return
+	}
+	f := &c.fetched
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.all.Get(c.key())
+	if was != nil && *was {
+		return
+	}
+	_, err := c.checkpoints.open()
+	if err == nil {
+		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
+	}
+	if done := err == nil || !unreachable(err); was == nil || done {
+		f.all.Set(c.key(), &done)
+	}
+	if err != nil && was == nil {
+		c.logger.Warn("what other gateways have made in this session is not here", "principal", c.Principal, "session", c.Session, "err", err)
+	}
+}
+
+// leased binds the changes of ctx to the lease that the fleet has given this process: what is saved, locked or published under it is refused
+// once that lease is over. Without a store of a fleet it is ctx.
+func (e *Engine) leased(ctx context.Context) (context.Context, error) {
+	if !e.fleet.HasStore() {
+		return ctx, nil
+	}
+	return e.fleet.Gateway.Begin(ctx)
+}
+
+// fenced says, without asking the database, that the lease of ctx is over: then nothing more may be changed. nil: it is not.
+func (e *Engine) fenced(ctx context.Context) error {
+	if !e.fleet.HasStore() {
+		return nil
+	}
+	return e.fleet.Gateway.Check(ctx)
+}
+
+// bucket is the store of large contents, which is opened when it is first needed: most calls need none.
+type bucket struct {
+	address string
+
+	mu    sync.Mutex
+	s3    *blob.S3 // nil: it was not reached yet
+	err   error    // why not, or why it can't be reached any more
+	tried time.Time
+}
+
+// tryAgain is the time between two attempts to reach the bucket.
+const tryAgain = 2 * time.Second
+
+func (b *bucket) open() (*blob.S3, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.s3 == nil && time.Since(b.tried) > tryAgain {
+		s, err := blob.OpenS3(b.address)
+		if b.tried, b.err = time.Now(), err; err == nil {
+			b.s3 = s
+		}
+	}
+	if b.s3 == nil {
+		return nil, b.err
+	}
+	return b.s3, nil
+}
+
+// did notes how a request ended.
+func (b *bucket) did(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err = nil; unreachable(err) {
+		b.err = err
+	}
+	return err
+}
+
+// Put, Get, Delete and List are those of a [blob.Store].
+func (b *bucket) Put(ctx context.Context, name string, z []byte) error {
+	s, err := b.open()
+	if err != nil {
+		return err
+	}
+	return b.did(s.Put(ctx, name, z))
+}
+
+func (b *bucket) Get(ctx context.Context, name string, size int64) ([]byte, error) {
+	s, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	content, err := s.Get(ctx, name, size)
+	return content, b.did(err)
+}
+
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	s, err := b.open()
+	if err != nil {
+		return err
+	}
+	return b.did(s.Delete(ctx, name))
+}
+
+func (b *bucket) List(ctx context.Context, fn func(name string, size int64) error) error {
+	s, err := b.open()
+	if err != nil {
+		return err
+	}
+	return b.did(s.List(ctx, fn))
+}

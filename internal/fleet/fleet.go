@@ -1,0 +1,446 @@
+// Package fleet makes several gateways one: it has their leases, their locks, and what wakes them, in a PostgreSQL database.
+//
+// A [Gateway] is a process with a lease, a row of the database that it renews with each heartbeat. Only the database's clock says when a
+// lease is over; the gateway stops before that, by its own clock, which it reads before it asks for more time. A lease that is over never
+// comes back: its locks are void, and the saves of its calls are refused. The gateway begins anew under another id as soon as the
+// database answers. A call is bound to the lease that it began under (Begin), so that one that has lost its locks changes nothing more.
+//
+// Locks and leases are in unlogged tables. After a crash of the database all are gone, and no lock is given until every lease of before
+// must be over.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Options are the arguments of Open. Database is needed.
+type Options struct {
+	Database string // "postgres://…"; passwords come from where libpq has them
+	Name     string // of the gateway, for people; "": the host's name and the process's number
+	Logger   *slog.Logger
+
+	Lease time.Duration // 0: 15 s. All gateways of a database have the same; others are for tests
+}
+
+// Gateway is this process in its fleet. Safe for concurrent use.
+type Gateway struct {
+	db     *sql.DB
+	config *pgx.ConnConfig
+	name   string
+	logger *slog.Logger
+	lease  time.Duration
+
+	open context.Context // until Close
+	end  context.CancelFunc
+	done sync.WaitGroup
+	kick chan struct{} // a heartbeat is due at once
+	free chan struct{} // locks are to be given back
+
+	mu      sync.Mutex
+	id      string    // of the lease; "": there is none
+	until   time.Time // when this process stops by itself
+	beaten  time.Time // the last heartbeat that the database confirmed
+	failed  int64     // heartbeats
+	failure error     // of the last one; nil: it was confirmed
+	begun   int64     // leases
+	calls   int64     // that have asked for locks
+	held    map[int64]bool
+	freed   []int64 // calls whose locks may still be there
+	hooks   []func(context.Context, *sql.DB) error
+
+	listening sync.Once
+	listeners listeners
+}
+
+// patience is how long an answer of the database is waited for.
+const patience = 5 * time.Second
+
+// Open joins the fleet of a database: it connects, makes the tables if they are not there, and takes a lease. The error is of what
+// waiting does not mend: an address that is none, tables of a newer version. A database that can't be reached is none; the Gateway goes
+// on trying, and Fenced says why it may not change anything yet.
+func Open(ctx context.Context, o Options) (*Gateway, error) {
+	config, err := pgx.ParseConfig(o.Database)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the fleet's database: %w", err)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = patience
+	}
+	config.RuntimeParams["default_transaction_isolation"] = "read committed" // lock_all looks again after it has waited
+	g := &Gateway{db: stdlib.OpenDB(*config), config: config, name: o.Name, logger: o.Logger, lease: o.Lease,
+		kick: make(chan struct{}, 1), free: make(chan struct{}, 1), held: map[int64]bool{}}
+	g.db.SetMaxIdleConns(4)
+	if g.logger == nil {
+		g.logger = slog.New(slog.DiscardHandler)
+	}
+	if g.lease == 0 {
+		g.lease = 15 * time.Second
+	}
+	if g.name == "" {
+		host, _ := os.Hostname() //nolint:errcheck // then the number has to do
+		g.name = fmt.Sprintf("%s %d", host, os.Getpid())
+	}
+	g.beat(ctx)
+	if v, ok := errors.AsType[*VersionError](g.failure); ok {
+		g.db.Close() //nolint:errcheck // nothing was written
+		return nil, v
+	}
+	g.open, g.end = context.WithCancel(context.WithoutCancel(ctx))
+	g.done.Go(func() { g.run(g.open) })
+	g.done.Go(func() { g.release(g.open) })
+	return g, nil
+}
+
+// Close gives the lease back, with all locks.
+func (g *Gateway) Close() error {
+	g.end()
+	g.done.Wait()
+	id := g.drop()
+	var err error
+	if id != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, gone := g.db.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id); gone != nil {
+			err = &UnreachableError{gone} // it ends by itself
+		}
+	}
+	return errors.Join(err, g.db.Close())
+}
+
+// DB is the database, for those who have tables of their own in it.
+func (g *Gateway) DB() *sql.DB { return g.db }
+
+// Name is the gateway's name for people.
+func (g *Gateway) Name() string { return g.name }
+
+// OnThisMachine says that the gateway with that name runs, or ran, on the machine of this one.
+func (g *Gateway) OnThisMachine(name string) bool {
+	host := func(name string) string { return name[:max(0, strings.LastIndexByte(name, ' '))] }
+	return name == g.name || host(name) != "" && host(name) == host(g.name)
+}
+
+// run sends a heartbeat three times in a lease, and more often as long as there is none.
+func (g *Gateway) run(ctx context.Context) {
+	for {
+		pause := g.lease / 3
+		if g.Fenced() != nil {
+			pause = min(pause, time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.kick:
+		case <-time.After(pause):
+		}
+		g.beat(ctx)
+	}
+}
+
+// beat renews the lease, or takes a new one where there is none.
+func (g *Gateway) beat(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	g.mu.Lock()
+	id, hooks := g.id, g.hooks
+	g.mu.Unlock()
+	var err error
+	if id != "" {
+		err = g.renew(ctx, id)
+	}
+	if id == "" || errors.Is(err, ErrFenced) {
+		err = g.begin(ctx)
+	}
+	if err == nil {
+		for _, hook := range hooks {
+			err = errors.Join(err, hook(ctx, g.db))
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failure = err; err != nil && context.Cause(ctx) != context.Canceled {
+		g.failed++
+		g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+	}
+}
+
+// renew renews the lease id. It also removes locks of calls that have ended, should any be left. A lease that is over is dropped.
+func (g *Gateway) renew(ctx context.Context, id string) error {
+	g.mu.Lock()
+	calls, held := g.calls, make([]int64, 0, len(g.held))
+	for n := range g.held {
+		held = append(held, n)
+	}
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, g.lease/3)
+	defer cancel()
+	sent := time.Now()
+	var ok bool
+	err := g.db.QueryRowContext(ctx, `WITH renewed AS (
+			UPDATE gateway SET lease = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 AND lease > clock_timestamp() RETURNING 1),
+		left_over AS (DELETE FROM lock WHERE ctid IN (
+			SELECT ctid FROM lock WHERE gateway = $1 AND call <= $3 AND NOT call = ANY ($4) FOR UPDATE SKIP LOCKED))
+		SELECT EXISTS (SELECT FROM renewed)`, id, g.lease.Seconds(), calls, held).Scan(&ok)
+	switch {
+	case err != nil:
+		return &UnreachableError{err}
+	case !ok:
+		g.drop()
+		return ErrFenced
+	}
+	g.confirm(id, sent)
+	return nil
+}
+
+// begin takes a lease under a new id.
+func (g *Gateway) begin(ctx context.Context) error {
+	if err := migrate(ctx, g.db); err != nil {
+		if v, ok := errors.AsType[*VersionError](err); ok {
+			return v
+		}
+		return &UnreachableError{err}
+	}
+	sent, id := time.Now(), rand.Text()
+	if _, err := g.db.ExecContext(ctx, "SELECT begin_lease($1, $2, $3)", id, g.name, g.lease.Seconds()); err != nil {
+		return &UnreachableError{err} // should it be there, nobody knows its id
+	}
+	g.mu.Lock()
+	g.id, g.begun = id, g.begun+1
+	again := g.begun > 1
+	g.mu.Unlock()
+	g.confirm(id, sent)
+	if again {
+		g.logger.Warn("the lease of this gateway was over; it has begun anew, and calls that were under way are refused", "gateway", g.name)
+	}
+	return nil
+}
+
+// confirm notes that the lease id was renewed by a request that was sent then. A third of it is the margin for a change that is being made.
+func (g *Gateway) confirm(id string, sent time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.id == id {
+		g.until, g.beaten = sent.Add(g.lease-g.lease/3), time.Now()
+	}
+}
+
+// drop forgets the lease, and gives its id.
+func (g *Gateway) drop() (id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, g.id, g.freed = g.id, "", nil
+	clear(g.held)
+	return id
+}
+
+// OnBeat has f run with each heartbeat, after the lease was renewed. Its error counts as one of the heartbeat.
+func (g *Gateway) OnBeat(f func(ctx context.Context, db *sql.DB) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hooks = append(g.hooks[:len(g.hooks):len(g.hooks)], f)
+}
+
+// ErrFenced: the lease of the gateway is over, or it has none. All errors of that kind are it.
+var ErrFenced = errors.New("fenced")
+
+// FencedError: the gateway may change nothing: the lease that the call began under is over, or there is none. Err says why the last
+// heartbeat failed; nil: it did not, and the same call succeeds when it is sent again.
+type FencedError struct {
+	Name string // of the gateway
+	Err  error
+}
+
+func (e *FencedError) Error() string {
+	text := "the lease of gateway " + e.Name + " is over"
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Is has it be ErrFenced.
+func (e *FencedError) Is(target error) bool { return target == ErrFenced }
+
+// Unwrap gives the cause.
+func (e *FencedError) Unwrap() error { return e.Err }
+
+// UnreachableError: the database can't be reached, or does not answer as it should.
+type UnreachableError struct{ Err error }
+
+func (e *UnreachableError) Error() string {
+	return "the fleet's database can't be reached: " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+type leaseKey struct{}
+
+// Begin binds a call to the lease that the gateway has now: Lock, Guard and Check of ctx fail once that one is over.
+func (g *Gateway) Begin(ctx context.Context) (context.Context, error) {
+	id, err := g.current(ctx)
+	return context.WithValue(ctx, leaseKey{}, id), err
+}
+
+// current gives the id of ctx's lease, or of the gateway's if ctx has none, if that lease is valid by our own clock.
+func (g *Gateway) current(ctx context.Context) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, ok := ctx.Value(leaseKey{}).(string)
+	if !ok {
+		id = g.id
+	}
+	if id == "" || id != g.id || !time.Now().Before(g.until) {
+		return id, &FencedError{g.name, g.failure}
+	}
+	return id, nil
+}
+
+// Check says, by our own clock and without asking the database, that the lease of ctx (see Begin) is valid. It is nil, or a *FencedError.
+func (g *Gateway) Check(ctx context.Context) error {
+	_, err := g.current(ctx)
+	return err
+}
+
+// Fenced is Check of a call that would begin now.
+func (g *Gateway) Fenced() error { return g.Check(context.Background()) }
+
+// Guard fails with a *FencedError unless the lease of ctx is valid. It is called in a transaction that writes, right before that commits:
+// nobody can end the lease until it has. row asks one question in that transaction.
+func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any) *sql.Row) error {
+	id, err := g.current(ctx)
+	if err != nil {
+		return err
+	}
+	var one int
+	err = row("SELECT 1 FROM gateway WHERE id = $1 AND lease > clock_timestamp() FOR KEY SHARE", id).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		g.beatSoon()
+		return &FencedError{Name: g.name}
+	}
+	return err
+}
+
+func (g *Gateway) beatSoon() {
+	select {
+	case g.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Health is how a gateway is, for people and for metrics.
+type Health struct {
+	ID, Name string        // ID is "" without a lease
+	Lease    time.Duration // until this process stops by itself; 0: it has
+	Beaten   time.Time     // the last heartbeat that was confirmed
+	Failed   int64         // heartbeats since the start
+	Begun    int64         // leases since the start; more than one: it was fenced
+	Held     int           // calls that hold locks
+	Err      error         // of the last heartbeat
+}
+
+// Health says how the gateway is. It does not ask the database.
+func (g *Gateway) Health() Health {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Health{g.id, g.name, max(0, time.Until(g.until)), g.beaten, g.failed, g.begun, len(g.held), g.failure}
+}
+
+// Channel is the channel of PostgreSQL that all notifications of a fleet come by.
+const Channel = "fleet"
+
+// Notify wakes the listeners of all gateways whose prefix what begins with.
+func (g *Gateway) Notify(ctx context.Context, what string) error {
+	_, err := g.db.ExecContext(ctx, "SELECT pg_notify($1, $2)", Channel, what)
+	return err
+}
+
+// listeners are those who want to be woken.
+type listeners struct {
+	mu  sync.Mutex
+	all map[chan struct{}]string
+}
+
+// wake wakes those whose prefix what begins with.
+func (l *listeners) wake(what string, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c, prefix := range l.all {
+		if all || strings.HasPrefix(what, prefix) {
+			select {
+			case c <- struct{}{}:
+			default: // it is about to look anyway
+			}
+		}
+	}
+}
+
+// Listen gives a channel that gets something after each notification that begins with prefix, and whenever some may have been missed.
+// Several may come as one.
+func (g *Gateway) Listen(prefix string) (woken <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	g.listeners.mu.Lock()
+	if g.listeners.all == nil {
+		g.listeners.all = map[chan struct{}]string{}
+	}
+	g.listeners.all[c] = prefix
+	g.listeners.mu.Unlock()
+	g.listening.Do(func() { g.done.Go(func() { g.listen(g.open) }) })
+	return c, func() {
+		g.listeners.mu.Lock()
+		delete(g.listeners.all, c)
+		g.listeners.mu.Unlock()
+	}
+}
+
+// listen keeps one connection that hears notifications, until ctx ends.
+func (g *Gateway) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := g.hear(ctx); ctx.Err() == nil {
+			g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(min(time.Second, g.lease/3)):
+			}
+		}
+	}
+}
+
+func (g *Gateway) hear(ctx context.Context) error {
+	c, err := pgx.ConnectConfig(ctx, g.config)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	if _, err := c.Exec(ctx, "LISTEN "+Channel); err != nil {
+		return err
+	}
+	g.listeners.wake("", true)
+	for {
+		quiet, cancel := context.WithTimeout(ctx, g.lease/3)
+		n, err := c.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			g.listeners.wake(n.Payload, false)
+		case quiet.Err() != nil && ctx.Err() == nil: // a connection that is dead does not say so
+			quiet, cancel = context.WithTimeout(ctx, patience)
+			err = c.Ping(quiet)
+			cancel()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moltisfs/internal/fleetbox"
+)
+
+func join(t *testing.T, o Options) *Gateway {
+	t.Helper()
+	g, err := Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() }) //nolint:errcheck // a test that cares looks itself
+	return g
+}
+
+// within waits until is holds.
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatal("it never came that ", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// taken says whether g gets the locks of keys at once.
+func taken(t *testing.T, g *Gateway, keys ...string) bool {
+	t.Helper()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	unlock, err := g.Lock(now, "looks", keys...)
+	if err == nil {
+		unlock()
+		return true
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return false
+}
+
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	a, b := join(t, Options{Database: database, Name: "a"}), join(t, Options{Database: database, Name: "b"})
+	ctx := context.Background()
+	for _, c := range []struct {
+		first, then []string
+		want        bool
+	}{
+		{[]string{"k"}, []string{"k"}, false},
+		{[]string{"k"}, []string{"l", "k"}, false},
+		{[]string{"k", "k"}, []string{"l"}, true},
+		{[]string{SharedPrefix + "k"}, []string{SharedPrefix + "k"}, true},
+		{[]string{SharedPrefix + "k"}, []string{"k"}, false},
+		{[]string{"k"}, []string{SharedPrefix + "k"}, false},
+		{[]string{"k", SharedPrefix + "k"}, []string{SharedPrefix + "k"}, false},
+		{[]string{"k"}, nil, true},
+	} {
+		unlock, err := a.Lock(ctx, "holds", c.first...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, g := range map[string]*Gateway{"the same gateway": a, "another": b} {
+			if c.want { // the other one may be about to give it back
+				within(t, name+" gets its locks", func() bool { return taken(t, g, c.then...) })
+			} else if taken(t, g, c.then...) {
+				t.Errorf("%s: %q beside %q", name, c.then, c.first)
+			}
+		}
+		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		free, err := b.Lock(soon, "waits", c.then...)
+		cancel()
+		if err == nil {
+			free()
+		}
+		if locked, ok := errors.AsType[*LockedError](err); !c.want && (!ok || locked.Holder() != "a, holds" || !errors.Is(err, context.DeadlineExceeded)) {
+			t.Errorf("%q beside %q: %v", c.then, c.first, err)
+		}
+		unlock()
+		unlock()
+		within(t, "a can take what it gave back", func() bool { return taken(t, a, c.first...) })
+		within(t, "what a gave back is free for b", func() bool { return taken(t, b, c.first...) })
+	}
+}
+
+// Many keys in any order: nobody waits for ever, and two are never in one place.
+func TestLocksInAnyOrder(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	var inside [5]atomic.Int32
+	for g := range 6 {
+		gate := join(t, Options{Database: database})
+		wg.Go(func() {
+			for i := range 20 {
+				keys := map[int]bool{(g + i) % 5: true, (g*3 + i*7) % 5: true}
+				var names []string
+				for k := range keys {
+					names = append(names, strconv.Itoa(k))
+				}
+				unlock, err := gate.Lock(ctx, "counts", names...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k := range keys {
+					if n := inside[k].Add(1); n != 1 {
+						t.Errorf("%d hold lock %d", n, k)
+					}
+				}
+				if err := gate.DB().PingContext(ctx); err != nil { // long enough to be met
+					t.Error(err)
+				}
+				for k := range keys {
+					inside[k].Add(-1)
+				}
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+const short = 1200 * time.Millisecond
+
+// A gateway that is cut off stops by itself before others can have its locks. They have them when its lease is over; what began under that
+// lease is refused for ever, and new calls go on under a new one as soon as the database answers.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	wired, wire := fleetbox.Wired(t, database)
+	a, b := join(t, Options{Database: wired, Name: "a", Lease: short}), join(t, Options{Database: database, Name: "b", Lease: short})
+	ctx, err := a.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := a.Lock(ctx, "holds", "k")
+	if err != nil || a.Check(ctx) != nil {
+		t.Fatal(err)
+	}
+	first := a.Health().ID
+	wire.Cut()
+	if _, err := a.Lock(ctx, "asks", "l"); !errors.As(err, new(*UnreachableError)) {
+		t.Error("cut off, a lock gives ", err)
+	}
+	free, err := b.Lock(context.Background(), "takes over", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Check(ctx); !errors.Is(err, ErrFenced) {
+		t.Error("b has the lock, and a goes on: ", err)
+	}
+	if why, ok := errors.AsType[*FencedError](a.Fenced()); !ok || why.Err == nil || why.Name != "a" {
+		t.Errorf("%#v", a.Fenced())
+	}
+	wire.Mend()
+	within(t, "a begins anew", func() bool { return a.Fenced() == nil })
+	if h := a.Health(); h.ID == first || h.Begun != 2 || h.Failed == 0 || h.Held != 0 {
+		t.Errorf("%+v", h)
+	}
+	tx, err := a.DB().BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it has only asked
+	row := func(q string, args ...any) *sql.Row { return tx.QueryRow(q, args...) }
+	if err := a.Guard(ctx, row); !errors.Is(err, ErrFenced) {
+		t.Error("the save of a call of before: ", err)
+	}
+	if _, err := a.Lock(ctx, "goes on", "m"); !errors.Is(err, ErrFenced) {
+		t.Error("a lock of a call of before: ", err)
+	}
+	if err := a.Guard(context.Background(), row); err != nil {
+		t.Error("a new save: ", err)
+	}
+	unlock() // of the old lease: it frees nothing of b's
+	if taken(t, a, "k") {
+		t.Error("two have the lock")
+	}
+	free()
+	within(t, "a gets the lock", func() bool { return taken(t, a, "k") })
+}
+
+// A lease that is over is noticed in the database too, by a gateway whose own clock does not say so: here it stands still.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	a, b := join(t, Options{Database: database}), join(t, Options{Database: database, Name: "b"})
+	tx, err := a.DB().Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is over
+	row := func(q string, args ...any) *sql.Row { return tx.QueryRow(q, args...) }
+	ctx, err := a.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = a.Lock(ctx, "saves", "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Guard(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	// A heartbeat does not wait for the save; nobody ends the lease before that; and it can't be renewed when it is over.
+	if err := a.renew(ctx, a.Health().ID); err != nil {
+		t.Error(err)
+	}
+	expire(t, b, a)
+	if taken(t, b, "k") {
+		t.Error("a lock was taken from a gateway in a save that goes on")
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if !taken(t, b, "k") {
+		t.Error("a lease is over, and its lock is not free")
+	}
+	if tx, err = a.DB().Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Guard(ctx, row); !errors.Is(err, ErrFenced) {
+		t.Error("after its lease a save goes on: ", err)
+	}
+}
+
+// expire ends the lease of a by the database's clock, and sees to it that it can't be renewed.
+func expire(t *testing.T, by, a *Gateway) {
+	t.Helper()
+	id := a.Health().ID
+	if _, err := by.DB().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.renew(context.Background(), id); !errors.Is(err, ErrFenced) {
+		t.Error("a lease that was over was renewed: ", err)
+	}
+	a.mu.Lock() // as if it did not know
+	a.id, a.until = id, time.Now().Add(time.Hour)
+	a.mu.Unlock()
+}
+
+// After a crash of the database leases and locks are gone, and those who held some may be at work until their own clocks stop them.
+func TestDatabaseBeginsAnew(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	a, b := join(t, Options{Database: database, Lease: short}), join(t, Options{Database: database, Lease: short})
+	ctx, err := a.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Lock(ctx, "holds", "k"); err != nil {
+		t.Fatal(err)
+	}
+	// As PostgreSQL does with unlogged tables.
+	if _, err := a.DB().Exec("TRUNCATE since, gateway, lock"); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		free, err := b.Lock(context.Background(), "waits", "k")
+		if errors.Is(err, ErrFenced) {
+			continue // it begins anew as well
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		free()
+		break
+	}
+	if err := a.Check(ctx); !errors.Is(err, ErrFenced) {
+		t.Error("its lock was given to another, and it goes on: ", err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	wired, wire := fleetbox.Wired(t, database)
+	a, b := join(t, Options{Database: wired, Lease: short}), join(t, Options{Database: database})
+	all, stop := a.Listen("questions/")
+	defer stop()
+	others, stop2 := a.Listen("tokens/")
+	defer stop2()
+	<-all // it hears now
+	<-others
+	if err := b.Notify(context.Background(), "questions/1"); err != nil {
+		t.Fatal(err)
+	}
+	<-all
+	select {
+	case <-others:
+		t.Error("woken by what does not concern it")
+	default:
+	}
+	wire.Cut()
+	wire.Mend()
+	<-others // it may have missed something
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	beats := make(chan struct{}, 100)
+	wired, wire := fleetbox.Wired(t, database)
+	wire.Cut()
+	g := join(t, Options{Database: wired, Lease: short}) // it is there, and may do nothing
+	if _, err := g.Lock(context.Background(), "asks", "k"); !errors.Is(err, ErrFenced) || !errors.As(err, new(*UnreachableError)) {
+		t.Error(err)
+	}
+	g.OnBeat(func(ctx context.Context, db *sql.DB) error { beats <- struct{}{}; return db.PingContext(ctx) })
+	wire.Mend()
+	within(t, "it has a lease", func() bool { return g.Fenced() == nil })
+	<-beats
+	<-beats
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	db, err := sql.Open("pgx", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var left int
+	if err := db.QueryRow("SELECT count(*) FROM gateway").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d leases are left, %v", left, err)
+	}
+	if _, err := db.Exec("UPDATE fleet SET version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), Options{Database: database}); !errors.As(err, new(*VersionError)) {
+		t.Error("newer tables: ", err)
+	}
+}
