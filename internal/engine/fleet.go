@@ -227,12 +227,6 @@ func (e *Engine) fenced(ctx context.Context) error {
 	return e.fleet.Gateway.Check(ctx)
 }
 
-// ofFleet says that an error is of the fleet, and not of what the call wants.
-func ofFleet(err error) bool {
-	_, unreachable := errors.AsType[*fleet.UnreachableError](err)
-	return unreachable || errors.Is(err, fleet.ErrFenced)
-}
-
 // bucket is the store of large contents, which is opened when it is first needed: most calls need none.
 type bucket struct {
 	address string
