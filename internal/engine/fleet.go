@@ -71,7 +71,8 @@ func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
 func CutOff(err error) bool {
 	_, store := errors.AsType[*checkpoint.UnreachableError](err)
-	return store || ofFleet(err)
+	_, own := errors.AsType[*fleet.UnreachableError](err)
+	return store || own || errors.Is(err, fleet.ErrFenced)
 }
 
 // Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
