@@ -107,6 +107,7 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 		Scan(&version, &fsync, &commit, &encoding, &schema)
 	switch {
 	case err != nil:
+		err = pgError(ctx, err, c.IsClosed())
 	case version < 13_00_00:
 		err = &VersionError{"PostgreSQL", strconv.Itoa(version / 1_00_00), "version 13 or later"}
 	case fsync == "off":
@@ -186,8 +187,8 @@ func (p *postgres) begin(ctx context.Context, c *conn, synced bool) (end func(co
 			return err
 		}
 		_, err = c.Conn.ExecContext(ctx, "COMMIT")
-		if errors.As(err, new(*UnreachableError)) { // it was sent
-			err = &SyncError{err}
+		if err != nil && c.transaction() == 0 { // whatever the driver says, it may have been sent
+			err = &SyncError{p.failed(err)}
 		}
 		return err
 	}, nil
