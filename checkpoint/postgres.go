@@ -71,9 +71,10 @@ func newPostgres(o Options) (*postgres, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 5 * time.Second
 	}
-	config.RuntimeParams["lock_timeout"] = busyTimeout
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "moltis-fs"
+	for setting, value := range map[string]string{"lock_timeout": busyTimeout, "application_name": "moltis-fs"} {
+		if config.RuntimeParams[setting] == "" {
+			config.RuntimeParams[setting] = value
+		}
 	}
 	return &postgres{config: config, guard: o.Guard}, nil
 }
