@@ -128,7 +128,8 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 }
 
 func (p *postgres) format(ctx context.Context, q querier) (int, error) {
-	there, err := one[bool](ctx, q, "SELECT to_regclass(quote_ident(current_schema()) || '.meta') IS NOT NULL")
+	// As a row: to_regclass may not have heard yet of what another process has made while this one waited for the lock.
+	there, err := one[bool](ctx, q, "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname='meta' AND relnamespace=current_schema()::regnamespace)")
 	if err != nil || !there {
 		return 0, err
 	}
