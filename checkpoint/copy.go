@@ -79,17 +79,17 @@ type copier struct {
 func (c *copier) newest(ctx context.Context) (int64, error) {
 	for below := int64(afterAll); ; {
 		var seqs []int64
-		var ids []string
+		var ids, times []string
 		err := c.from.view(ctx, func(h *history) error {
 			w, err := h.scope(ctx, c.who, "op.session")
 			if err != nil {
 				return err
 			}
 			w.and("seq < ?", below)
-			return each(ctx, h.q, "SELECT seq, id FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
-				var id string
-				err := row.Scan(&below, &id)
-				seqs, ids = append(seqs, below), append(ids, id)
+			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
+				var id, time string
+				err := row.Scan(&below, &id, &time)
+				seqs, ids, times = append(seqs, below), append(ids, id), append(times, time)
 				return err
 			})
 		})
@@ -98,13 +98,13 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 		}
 		var there []string
 		err = c.to.view(ctx, func(h *history) (err error) {
-			there, err = among[string, string](ctx, h.q, "SELECT id FROM op WHERE id", ids)
+			there, err = among[string, string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id", ids)
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
-		if i := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(there, id) }); i >= 0 {
+		if i := slices.IndexFunc(times, func(t string) bool { return slices.Contains(there, t) }); i >= 0 {
 			return seqs[i], nil
 		}
 	}
