@@ -28,7 +28,8 @@ func copied(t *testing.T, from, to *checkpoint.DB, o checkpoint.CopyOptions) che
 
 // A history that moves from store to store answers everywhere as one that stayed.
 func TestCopyWhileAHistoryGoesOn(t *testing.T) {
-	for seed := range int64(checkpointtest.Rounds(8)) {
+	t.Parallel()
+	for seed := range int64(checkpointtest.Rounds(6)) {
 		at, other := open(t, t.TempDir(), checkpoint.Options{}), open(t, t.TempDir(), checkpoint.Options{})
 		every := []int{5, 40}[seed%2]
 		checkpointtest.DriveOver(t, func(step int) *checkpoint.DB {
@@ -171,9 +172,10 @@ func historied(t *testing.T, d *checkpoint.DB, seed int64) {
 	}
 }
 
-// A copy answers every question as its original: after retention, in parts, of one session, and with both of SQLite.
+// A copy answers every question as its original: after retention, in parts.
 func TestCopyAnswersAsTheOriginal(t *testing.T) {
-	for seed := range int64(checkpointtest.Rounds(24)) {
+	t.Parallel()
+	for seed := range int64(checkpointtest.Rounds(12)) {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		from := open(t, t.TempDir(), checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed/3%2]})
@@ -210,6 +212,56 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 			got["list"] = want["list"]
 		}
 		sameAnswers(t, fmt.Sprint("seed ", seed, ", back"), got, want)
+	}
+}
+
+// What retention and a purge took of the source is known to have been there.
+func TestCopyAfterRetention(t *testing.T) {
+	from, to := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
+	do := func(keep bool, o checkpoint.Op) checkpoint.ID {
+		t.Helper()
+		id := save(t, from, o)
+		if keep {
+			if err := from.Pin(ctx, id, ann); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return id
+	}
+	do(true, op(edit("/w/a", []byte("0"), []byte("1"))))
+	undone := do(true, op(edit("/w/a", []byte("1"), []byte("2"))))
+	undo := op(edit("/w/a", []byte("2"), []byte("1")))
+	undo.Kind, undo.UndoOf = checkpoint.KindRestore, undone
+	do(false, undo)
+	mine := do(true, op(edit("/w/p", []byte("1"), []byte("2"))))
+	do(false, op(edit("/w/p", []byte("2"), []byte("3"))))
+	secret := edit("/w/q", nil, []byte("secret"))
+	secret.AfterContent = []byte("secret")
+	do(true, op(secret))
+	do(false, op(edit("/w/a", []byte("5"), []byte("6"))))
+	do(true, op(edit("/w/last", nil, []byte("x"))))
+	if p, err := from.Purge(ctx, checkpoint.Purge{Hashes: []string{sum([]byte("secret"))}}); err != nil || p.Contents != 1 {
+		t.Fatal(p, err)
+	}
+	if r, err := from.GC(ctx, false); err != nil || r.Checkpoints != 3 {
+		t.Fatal(r, err)
+	}
+	copied(t, from, to, checkpoint.CopyOptions{})
+	sameAnswers(t, "all", answers(t, to), answers(t, from))
+	for _, d := range []*checkpoint.DB{from, to} {
+		p, err := d.Plan(ctx, checkpoint.Restore{ID: mine, Principal: ann.Principal, Session: ann.Session})
+		if err != nil || !p.Items[0].HeadLost {
+			t.Errorf("what became of it later is not known: %+v %v", p, err)
+		}
+		for i, want := range []string{"/w/last", "/w/q", "/w/p", "/w/a"} { // not what is undone
+			p, err := d.Undo(ctx, ann)
+			if err != nil || len(p.Items) != 1 || p.Items[0].Path != want || want == "/w/a" && p.UndoOf == undone {
+				t.Fatalf("undo %d: %+v %v", i, p, err)
+			}
+			o := op(edit(want, []byte("now"), []byte("then")))
+			o.Kind, o.UndoOf = checkpoint.KindRestore, p.UndoOf
+			save(t, d, o)
+		}
 	}
 }
 
