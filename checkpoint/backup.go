@@ -58,7 +58,7 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 	for _, n := range names {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
 	}
-	return fmt.Errorf("making a backup: %w", named(err))
+	return fmt.Errorf("making a backup: %w", d.c.failed(err))
 }
 
 // copyTo writes the catalog as it is at this moment, and the large contents that it names and that are

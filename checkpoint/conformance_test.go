@@ -10,6 +10,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
+	"moltisfs/internal/fleetbox"
 )
 
 func TestFilesConform(t *testing.T) {
@@ -20,6 +21,27 @@ func TestFilesConform(t *testing.T) {
 		}
 		return &blob.Files{Dir: dirs[t.Name()]}
 	})
+}
+
+func TestS3Conforms(t *testing.T) {
+	t.Parallel()
+	at := map[string]string{}
+	checkpointtest.Blobs(t, func(t *testing.T) blob.Store {
+		if at[t.Name()] == "" {
+			at[t.Name()] = fleetbox.Contents(t, nil)
+		}
+		return bucket(t, at[t.Name()])
+	})
+}
+
+// bucket opens the store of large contents.
+func bucket(t testing.TB, address string) *blob.S3 {
+	t.Helper()
+	s, err := blob.OpenS3(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestDBConforms(t *testing.T) {
@@ -51,7 +73,7 @@ func TestSealedDBConforms(t *testing.T) {
 
 func open(t testing.TB, dir string, o checkpoint.Options) *checkpoint.DB {
 	t.Helper()
-	d, err := checkpoint.Open(dir, o)
+	d, err := openAt(dir, fleetOf(t, dir), o)
 	if err != nil {
 		t.Fatal(err)
 	}

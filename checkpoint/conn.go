@@ -13,7 +13,7 @@ import (
 // is for one caller at a time.
 type conn struct {
 	*sql.Conn
-	compiled map[string]*sql.Stmt
+	compiled map[string]*sql.Stmt // nil: the driver keeps them
 }
 
 // maxCompiled bounds the statements that a conn keeps.
@@ -23,7 +23,7 @@ const maxCompiled = 128
 // twice, and several in one string are no statement.
 func (c *conn) statement(ctx context.Context, q string) (*sql.Stmt, error) {
 	st := c.compiled[q]
-	if st != nil || len(c.compiled) >= maxCompiled || strings.Contains(q, inNumbers) || strings.Contains(q, ";") {
+	if st != nil || c.compiled == nil || len(c.compiled) >= maxCompiled || strings.Contains(q, inNumbers) || strings.Contains(q, ";") {
 		return st, nil
 	}
 	st, err := c.PrepareContext(ctx, q)
@@ -61,16 +61,22 @@ func (c *conn) QueryRowContext(ctx context.Context, q string, args ...any) *sql.
 // at hand. Safe for concurrent use.
 type pool struct {
 	*sql.DB
-	slots chan struct{} // one for each connection in use
-	mu    sync.Mutex
-	idle  []*conn
+	compiles bool          // the driver keeps compiled statements itself
+	slots    chan struct{} // one for each connection in use
+	mu       sync.Mutex
+	idle     []*conn
 }
 
 func newPool(db *sql.DB, size int) *pool { return &pool{DB: db, slots: make(chan struct{}, size)} }
 
+// staleError: a connection was no good, and nothing was done on it. As a rule the server was started anew since it was used last.
+type staleError struct{ error }
+
+func (e *staleError) Unwrap() error { return e.error }
+
 // use waits for a connection, at most as long as ctx lasts, and runs fn with it. fn gets a context that does not end, so that
-// its work comes to its end.
-func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) (err error) {
+// its work comes to its end. After a staleError of a connection that was used before, fn runs with another one.
+func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -80,22 +86,40 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) (
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var c *conn
-	p.mu.Lock()
-	if n := len(p.idle); n > 0 {
-		c, p.idle = p.idle[n-1], p.idle[:n-1]
-	}
-	p.mu.Unlock()
-	if c == nil {
-		opened, err := p.Conn(ctx)
-		if err != nil {
+	for {
+		var c *conn
+		p.mu.Lock()
+		if n := len(p.idle); n > 0 {
+			c, p.idle = p.idle[n-1], p.idle[:n-1]
+		}
+		p.mu.Unlock()
+		used := c != nil
+		if !used {
+			// It is made for the next one, too, if ctx ends meanwhile.
+			opened, err := p.Conn(context.WithoutCancel(ctx))
+			if err != nil {
+				return err
+			}
+			c = &conn{Conn: opened}
+			if !p.compiles {
+				c.compiled = map[string]*sql.Stmt{}
+			}
+		}
+		err := p.run(ctx, c, fn)
+		if !used || !errors.As(err, new(*staleError)) {
 			return err
 		}
-		c = &conn{opened, map[string]*sql.Stmt{}}
+	}
+}
+
+// run runs fn, and puts the connection back unless it is no good any more.
+func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn) error) (err error) {
+	if ctx.Err() != nil {
+		fn = func(context.Context, *conn) error { return ctx.Err() }
 	}
 	defer func() {
-		if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-			c.Close() //nolint:errcheck // it is lost already
+		if err != nil && !c.valid(err) {
+			c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // this closes it
 			return
 		}
 		p.mu.Lock()
@@ -103,6 +127,17 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) (
 		p.mu.Unlock()
 	}()
 	return fn(context.WithoutCancel(ctx), c)
+}
+
+// valid says whether the connection can be used again after err.
+func (c *conn) valid(err error) bool {
+	ok := !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, sql.ErrConnDone) && !errors.As(err, new(*staleError))
+	return ok && c.Raw(func(dc any) error {
+		if v, is := dc.(driver.Validator); is && !v.IsValid() {
+			return errors.New("it is not valid")
+		}
+		return nil
+	}) == nil
 }
 
 // Close closes all connections, once nobody uses them any more.

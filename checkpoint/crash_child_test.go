@@ -12,7 +12,7 @@ import (
 
 // cutter saves what must never be lost, what retention removes, large and small, and says so.
 func cutter(dir string, seed int64) error {
-	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: 1})
+	d, err := openAt(dir, os.Getenv(fleetVar), checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: 1})
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func cutter(dir string, seed int64) error {
 // faulty saves, and goes on when a save fails. With pretend it says after each save that it succeeded: a test has to
 // notice that. In the end it dies without a word to the store, as often as not.
 func faulty(dir string, seed int64, pretend bool) error {
-	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	d, err := openAt(dir, os.Getenv(fleetVar), checkpoint.Options{})
 	if err != nil {
 		return nil // as good an answer as any
 	}

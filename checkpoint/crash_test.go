@@ -52,7 +52,7 @@ type process struct {
 func spawn(t *testing.T, name string, seed int64, dir string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], "-test.run=^$"), first: make(chan struct{}), done: make(chan struct{})}
-	p.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %q", roleVar, name, seed, dir))
+	p.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %q", roleVar, name, seed, dir), fleetVar+"="+fleetOf(t, dir))
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
 	if err == nil {
@@ -123,7 +123,7 @@ func child(name string, seed int64, dir string) error {
 	case "faulty", "pretender":
 		return faulty(dir, seed, name == "pretender")
 	}
-	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Hour})
+	d, err := openAt(dir, os.Getenv(fleetVar), checkpoint.Options{KeepWithin: time.Hour})
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func killOnce(t *testing.T, name string, seed int64, dir string, deep bool) (mis
 	t.Helper()
 	p := spawn(t, name, seed, dir)
 	p.kill(t, time.Duration(rand.Intn(60_000))*time.Microsecond)
-	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	d, err := openAt(dir, fleetOf(t, dir), checkpoint.Options{})
 	if err != nil {
 		t.Fatal("the store must open after a crash:", err)
 	}

@@ -36,6 +36,12 @@ type Options struct {
 	Blobs  blob.Store
 	Logger *slog.Logger
 	Now    func() time.Time // time.Now when nil
+	// Database is the address of a PostgreSQL database that has the catalog instead of the directory, "postgres://…", without a password. All
+	// that have it open share one store, so that Blobs must be a store that they share too.
+	Database string
+	// Guard is called in each transaction that writes to such a store, before it is committed. An error of it takes the transaction back. row
+	// asks in the transaction. May be nil.
+	Guard func(ctx context.Context, row func(query string, args ...any) *sql.Row) error
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
@@ -117,6 +123,17 @@ func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if o.Database != "" {
+		c, err := newPostgres(o)
+		if err != nil {
+			return nil, err
+		}
+		d, err := opened(c, nil, o)
+		if err != nil {
+			return nil, fmt.Errorf("opening the checkpoint store %s: %w", c, err)
+		}
+		return d, nil
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"time"
-
-	"moltisfs/checkpoint/blob"
 )
 
 // GCResult counts the things that GC removed.
@@ -44,10 +42,12 @@ func (d *DB) GC(ctx context.Context, dry bool) (r GCResult, err error) {
 		return r, err
 	}
 	defer d.active.Done()
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err = d.gc(ctx, dry, 0); err != nil {
-		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, dry, 0)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("cleaning the checkpoint store: %w", d.c.failed(err))
 	}
 	return r, err
 }
@@ -79,9 +79,12 @@ func (d *DB) retain(ctx context.Context) {
 	if age := d.o.Now().Sub(time.Unix(0, at)); err != nil || age >= 0 && age <= gcEvery {
 		return
 	}
-	d.cleaning.Lock()
-	defer d.cleaning.Unlock()
-	if r, err := d.gc(ctx, false, 0); err != nil && ctx.Err() == nil {
+	var r GCResult
+	err = d.clean(ctx, func() error {
+		r, err = d.gc(ctx, false, 0)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
 		d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 	} else if r.Checkpoints+r.Contents > 0 {
 		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
@@ -91,17 +94,29 @@ func (d *DB) retain(ctx context.Context) {
 
 // makeRoom evicts checkpoints for a save that did not fit.
 func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
+	return d.clean(ctx, func() error {
+		if err := d.measure(ctx, d.r); err != nil {
+			return err
+		}
+		need := full.Bytes - d.used.Load()
+		if need > d.o.MaxBytes {
+			return full
+		}
+		_, err := d.gc(ctx, false, need)
+		return err
+	})
+}
+
+// clean runs fn while no other GC or Purge runs, of this process or of another gateway.
+func (d *DB) clean(ctx context.Context, fn func() error) error {
 	d.cleaning.Lock()
 	defer d.cleaning.Unlock()
-	if err := d.measure(ctx, d.r); err != nil {
+	done, err := d.c.clean(ctx)
+	if err != nil {
 		return err
 	}
-	need := full.Bytes - d.used.Load()
-	if need > d.o.MaxBytes {
-		return full
-	}
-	_, err := d.gc(ctx, false, need)
-	return err
+	defer done()
+	return fn()
 }
 
 // gc removes what retention lets go, until the store and need more bytes are within MaxBytes or nothing more
@@ -111,13 +126,17 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 	c.r.Limits = Limits{d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes}
 	if dry {
 		errEnough := errors.New("dry run")
-		err := d.transact(ctx, func(ctx context.Context, t *tx) error {
+		listed, err := d.blobNames(ctx)
+		if err != nil {
+			return c.r, err
+		}
+		err = d.transact(ctx, func(ctx context.Context, t *tx) error {
 			c.transact = func(ctx context.Context, fn func(context.Context, *tx) error) error { return fn(ctx, t) }
 			c.q = t
 			if err := c.collect(ctx); err != nil {
 				return err
 			}
-			names, err := unnamed(ctx, t, d.blobs)
+			names, err := unnamed(ctx, t, listed)
 			c.r.Files = len(names)
 			return cmp.Or(err, errEnough)
 		})
@@ -367,40 +386,53 @@ func (tx *tx) noteGone(ctx context.Context, list string) error {
 		aborted, KindRead, aborted, KindRead)
 }
 
-// removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off. Nobody is
-// about to name one, since that happens in the transaction that wrote it.
+// removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off.
+//
+// A save writes a content and its row in one transaction. So what was there before a moment at which nobody was in a transaction, and no row
+// named it then, is rubbish for good: a name is given out once.
 func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
+	listed, err := d.blobNames(ctx)
+	if err != nil {
+		return 0, err
+	}
+	rubbish, err := unnamed(ctx, d.r, listed)
+	if err != nil || len(rubbish) == 0 { // as a rule there is none, and no save has to wait
+		return 0, err
+	}
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
-		names, err := unnamed(ctx, tx, d.blobs)
+		rubbish, err = unnamed(ctx, tx, rubbish)
+		return err
+	})
+	for _, name := range rubbish {
 		if err == nil {
 			err = d.c.inPlace() // they may be of another store by now
 		}
-		for _, name := range names {
-			if err == nil {
-				err = d.blobs.Delete(ctx, name)
-			}
+		if err == nil {
+			err = d.blobs.Delete(ctx, name)
 		}
-		n = len(names)
-		return err
-	})
-	return n, err
+	}
+	return len(rubbish), err
 }
 
-// unnamed are the large contents that no row of q names.
-func unnamed(ctx context.Context, q querier, blobs blob.Store) (names []string, err error) {
-	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
-	if err != nil {
-		return nil, err
-	}
-	named := map[string]bool{}
-	for _, name := range all {
-		named[name] = true
-	}
-	err = blobs.List(ctx, func(name string, _ int64) error {
-		if !named[name] {
-			names = append(names, name)
-		}
+// blobNames lists the large contents that are there.
+func (d *DB) blobNames(ctx context.Context) (names []string, err error) {
+	err = d.blobs.List(ctx, func(name string, _ int64) error {
+		names = append(names, name)
 		return nil
 	})
 	return names, err
+}
+
+// unnamed gives those of listed that no row of q names. They were listed before q looks: else it would take for rubbish what was saved in
+// between.
+func unnamed(ctx context.Context, q querier, listed []string) ([]string, error) {
+	if len(listed) == 0 {
+		return nil, nil
+	}
+	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
+	named := make(map[string]bool, len(all))
+	for _, name := range all {
+		named[name] = true
+	}
+	return slices.DeleteFunc(listed, func(name string) bool { return named[name] }), err
 }

@@ -12,7 +12,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/fleetbox"
 )
+
+// TestInsideInPostgres runs these tests on stores in PostgreSQL: see fresh.
+func TestInsideInPostgres(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){"LooksThatAreCutOff": TestLooksThatAreCutOff, "UndoPassesByNothing": TestUndoPassesByNothing,
+		"KnownWhateverWent": TestKnownWhateverWent} {
+		t.Run(name, test)
+	}
+}
 
 func FuzzXattrs(f *testing.F) {
 	f.Add(encodeXattrs(map[string][]byte{"user.a": []byte("x"), "user.b": nil}))
@@ -32,6 +43,9 @@ func FuzzXattrs(f *testing.F) {
 
 func fresh(t *testing.T, o Options) *DB {
 	t.Helper()
+	if strings.HasPrefix(t.Name(), "TestInsideInPostgres/") {
+		o.Database, o.Blobs = fleetbox.Database(t), &blob.Files{Dir: t.TempDir()}
+	}
 	d, err := Open(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +75,7 @@ func TestPortableSQL(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		if name == "sqlite.go" || name == "schema.go" || strings.HasSuffix(name, "_test.go") {
+		if name == "sqlite.go" || name == "postgres.go" || name == "schema.go" || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)

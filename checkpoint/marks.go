@@ -1,14 +1,17 @@
 package checkpoint
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // BeginTurn marks the beginning of a turn: checkpoints of the session from here on belong to it or to
 // a later one. To begin the turn that the session is in changes nothing; began says whether this
 // call was the one. The name of an earlier turn begins another turn of that name: each conversation
 // may count its turns from one.
 func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
-	if name == "" || len(name) > maxName {
-		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
+	if why := badName(name); name == "" || why != "" {
+		return false, &BadOpError{"", cmp.Or(why, "a turn needs a name")}
 	}
 	const newest = `SELECT name FROM turn
 		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`
@@ -40,8 +43,8 @@ func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
 
 // Label names the checkpoint; an empty label takes the name away.
 func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
-	if len(label) > maxName {
-		return &BadOpError{"", "the label is too long"}
+	if why := badName(label); why != "" {
+		return &BadOpError{"", why}
 	}
 	return d.mark(ctx, id, who, "label", orNull(label))
 }

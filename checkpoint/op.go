@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint/blob"
 )
@@ -30,9 +31,9 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
 	}
-	for _, s := range []string{op.Tool, op.Kind, op.Principal, op.Session, op.Turn, op.Label} {
-		if len(s) > maxName {
-			return nil, &BadOpError{"", "a name is too long"}
+	for _, s := range []string{op.Tool, op.Kind, op.Principal, op.Session, op.Turn, op.Label, op.Tag} {
+		if why := badName(s); why != "" {
+			return nil, &BadOpError{"", why}
 		}
 	}
 	switch {
@@ -71,6 +72,15 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			return bad("path appears twice; an operation has one state before and one after")
 		}
 		seen[c.Path] = true
+		names := []string{c.Role, c.Skipped, c.Identity}
+		if c.Trash != nil {
+			names = append(names, c.Trash.Identity, string(c.Trash.Kind))
+		}
+		for _, s := range names {
+			if why := badName(s); why != "" {
+				return bad(why)
+			}
+		}
 		skip, why := c.checkTail(o)
 		if why != "" {
 			return bad(why)
@@ -109,6 +119,17 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 		}
 	}
 	return skips, nil
+}
+
+// badName says why a text can't be kept as a name, "" if it can. A path is no such name, and may have any bytes.
+func badName(s string) string {
+	switch {
+	case len(s) > maxName:
+		return "a name is too long"
+	case !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0:
+		return "a name is no UTF-8, or has a NUL byte"
+	}
+	return ""
 }
 
 // rooted is filepath.IsAbs for the paths of either kind of system: a store may hold what an

@@ -61,18 +61,23 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.Match == nil && len(p.Hashes) == 0 {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
-	r, err := d.purge(ctx, p)
+	var r Purged
+	err := d.clean(ctx, func() (err error) {
+		r, err = d.purge(ctx, p)
+		return err
+	})
 	if err != nil {
-		err = fmt.Errorf("purging: %w", named(err))
+		err = fmt.Errorf("purging: %w", d.c.failed(err))
 	}
 	return r, err
 }
 
 func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
-	d.cleaning.Lock() // no gc meanwhile
-	defer d.cleaning.Unlock()
 	w := &purger{d: d, p: p}
 	var err error
+	if w.listed, err = d.blobNames(ctx); err != nil {
+		return Purged{}, err
+	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.view(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
@@ -112,7 +117,8 @@ type purger struct {
 	d       *DB
 	p       Purge
 	r       Purged
-	targets []int64 // contents
+	listed  []string // large contents that are there
+	targets []int64  // contents
 }
 
 // columnIn is column for a query that ends in an IN of many numbers.
@@ -137,7 +143,7 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	rubbish, err := unnamed(ctx, q, w.d.blobs)
+	rubbish, err := unnamed(ctx, q, w.listed)
 	if err != nil {
 		return err
 	}

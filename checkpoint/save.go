@@ -43,7 +43,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 	}
 	if err != nil {
-		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.sayUnsent(ctx, named(err)))
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.sayUnsent(ctx, d.c.failed(err)))
 	}
 	d.saved()
 	return Saved{s.id, append(skips, s.missing...), s.trashed}, nil

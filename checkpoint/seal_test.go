@@ -33,7 +33,7 @@ func TestSealedByAnother(t *testing.T) {
 	}
 	at := 0
 	for _, o := range []checkpoint.Options{sealing, sealing, {}, sealing} {
-		d, err := checkpoint.Open(dir, o)
+		d, err := openAt(dir, fleetOf(t, dir), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestSealedStaysSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	d, err := checkpoint.Open(dir, checkpoint.Options{EncryptTo: id.Recipient().String()})
+	d, err := openAt(dir, fleetOf(t, dir), checkpoint.Options{EncryptTo: id.Recipient().String()})
 	if err != nil {
 		t.Fatal(err)
 	}

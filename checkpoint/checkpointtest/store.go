@@ -229,6 +229,11 @@ func badOps(t *testing.T, s *checkpoint.DB) {
 		"negative size":    func(o *checkpoint.Op) { o.Changes[0].After.Size = -1 },
 		"silent omission":  func(o *checkpoint.Op) { o.Changes[0].Content, o.Changes[0].Before.Hash = nil, "" },
 		"bad undo":         func(o *checkpoint.Op) { o.UndoOf = "ck-nonsense" },
+		"tool no UTF-8":    func(o *checkpoint.Op) { o.Tool = "\xff" },
+		"label with NUL":   func(o *checkpoint.Op) { o.Label = "a\x00b" },
+		"role no UTF-8":    func(o *checkpoint.Op) { o.Changes[0].Role = "\xff" },
+		"skip no UTF-8":    func(o *checkpoint.Op) { o.Changes[0].Skipped = "\xff" },
+		"ident no UTF-8":   func(o *checkpoint.Op) { o.Changes[0].Identity = "\xff" },
 		"far time":         func(o *checkpoint.Op) { o.Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"huge label":       func(o *checkpoint.Op) { o.Label = strings.Repeat("l", 1<<20) },
 	} {
@@ -239,6 +244,12 @@ func badOps(t *testing.T, s *checkpoint.DB) {
 		var id *checkpoint.BadIDError
 		if !errors.As(err, &bad) && !errors.As(err, &id) {
 			t.Errorf("%s: an op that contradicts itself must be refused with a typed error, not %v", name, err)
+		}
+	}
+	for _, bad := range []string{"\xff", "a\x00b"} { // nobody has such a name: none is found, or it is refused
+		p, err := s.List(ctx, checkpoint.Filter{Principal: bad, Session: bad, Turn: bad, Tool: bad, Kind: bad, Label: bad})
+		if len(p.Checkpoints) != 0 || err != nil && !errors.As(err, new(*checkpoint.BadOpError)) {
+			t.Errorf("%q: %v %v", bad, p, err)
 		}
 	}
 	p, err := s.List(ctx, checkpoint.Filter{AllSessions: true})

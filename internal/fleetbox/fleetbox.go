@@ -60,6 +60,8 @@ var server struct {
 	made atomic.Int64
 	dir  string
 	err  error
+
+	stdin io.WriteCloser
 }
 
 // start starts a server with a socket in a directory of its own, which it gives. A shell waits for our end of its standard input to
@@ -115,7 +117,7 @@ func start() (string, error) {
 	}
 	defer log.Close() //nolint:errcheck // it is the server's
 	cmd.Stdout, cmd.Stderr = log, log
-	if _, err := cmd.StdinPipe(); err != nil { // it is never closed
+	if server.stdin, err = cmd.StdinPipe(); err != nil { // it is never closed, not even by the garbage collector
 		return "", err
 	}
 	if err := cmd.Start(); err != nil {
