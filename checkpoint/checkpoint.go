@@ -337,11 +337,18 @@ func (e *CorruptError) Error() string {
 }
 
 // FullError: the content does not fit into MaxBytes even after everything that may go is gone: what
-// is left is pinned or open.
-type FullError struct{ Bytes, Max int64 }
+// is left is pinned, open or unsent. Unsent operations wait for the store that they are shipped to: see Ship.
+type FullError struct {
+	Bytes, Max int64
+	Unsent     int
+}
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
+	s := fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
+	if e.Unsent > 0 {
+		s += fmt.Sprintf("; %d operations in it wait until the store that they are sent to can be reached", e.Unsent)
+	}
+	return s
 }
 
 // DiskFullError: there is no room on the disk of the store. SQLite needs a little even to read, for

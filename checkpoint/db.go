@@ -45,6 +45,9 @@ type Options struct {
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
+	// Ships is set where the store is shipped to another one: it notes what that one does not have yet, and retention leaves it. All
+	// processes that use the store have to set it.
+	Ships bool
 }
 
 // KeepNone is a true zero: in Options.KeepWithin nothing is kept for its age, in Options.KeepLast
@@ -83,7 +86,8 @@ type DB struct {
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
-	looked   atomic.Int64 // when it was looked last whether retention is due
+	looked   atomic.Int64  // when it was looked last whether retention is due
+	toSend   chan struct{} // has room for one: something is unsent, see Ship
 	live     context.Context
 	die      context.CancelFunc
 
@@ -148,7 +152,7 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func opened(c catalog, blobs blob.Store, o Options) (*DB, error) {
-	d := &DB{c: c, o: o, blobs: blobs}
+	d := &DB{c: c, o: o, blobs: blobs, toSend: make(chan struct{}, 1)}
 	if o.Blobs != nil {
 		d.blobs = o.Blobs
 	}

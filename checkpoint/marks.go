@@ -54,5 +54,11 @@ func (d *DB) mark(ctx context.Context, id ID, who Scope, column string, v any) e
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+column+"=? WHERE id=?", v, c.ID)
+	defer d.tell()
+	return d.write(ctx, "marking checkpoint", true, func(ctx context.Context, tx *tx) error {
+		if err := tx.must(ctx, "UPDATE op SET "+column+"=? WHERE id=?", v, c.ID); err != nil {
+			return err
+		}
+		return d.unsent(ctx, tx, c.ID, false)
+	})
 }

@@ -14,6 +14,7 @@ import (
 type Purge struct {
 	Match  func(path string) bool // every content that a matching path ever had
 	Hash   string                 // this content, wherever it was
+	Hashes []string               // and these
 	DryRun bool
 	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them
 	// too. A purge may be cut off before that: then each purge tells its hashes again, until Forget
@@ -54,7 +55,10 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	defer d.active.Done()
-	if p.Match == nil && p.Hash == "" {
+	if p.Hash != "" {
+		p.Hashes = append([]string{p.Hash}, p.Hashes...)
+	}
+	if p.Match == nil && len(p.Hashes) == 0 {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
 	var r Purged
@@ -148,14 +152,16 @@ func (w *purger) find(ctx context.Context, q querier) error {
 		return err
 	}
 	w.r.Files, w.r.Resumed = len(rubbish), len(left) > 0
-	if w.p.Hash != "" {
-		h, err := blob.ParseHash(w.p.Hash)
+	for _, hx := range w.p.Hashes {
+		h, err := blob.ParseHash(hx)
 		if err != nil {
 			return &BadOpError{"", err.Error()}
 		}
-		if w.targets, err = column[int64](ctx, q, "SELECT id FROM content WHERE hash=?", h[:]); err != nil {
+		ids, err := column[int64](ctx, q, "SELECT id FROM content WHERE hash=?", h[:])
+		if err != nil {
 			return err
 		}
+		w.targets = append(w.targets, ids...)
 	}
 	match := map[int64]bool{}
 	if w.p.Match != nil {
@@ -266,6 +272,10 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 			}
 		}
 	}
+	// What is on its way to another store is read again: see Shipper.still.
+	if err := tx.exec(ctx, "UPDATE unsent SET draw=?", drawn()); err != nil {
+		return err
+	}
 	return tx.drop(ctx, w.targets, &GCResult{})
 }
 
@@ -296,11 +306,7 @@ func (w *purger) note(ctx context.Context, tx *tx) error {
 	if w.p.Forget == nil {
 		return nil
 	}
-	hashes := w.r.Hashes
-	if w.p.Hash != "" { // it may be known elsewhere only
-		hashes = append([]string{w.p.Hash}, hashes...)
-	}
-	for _, hx := range hashes {
+	for _, hx := range append(w.p.Hashes, w.r.Hashes...) { // what is named may be known elsewhere only
 		h, err := blob.ParseHash(hx)
 		if err == nil && h != noBytes {
 			err = tx.exec(ctx, "INSERT INTO unpurged VALUES(?) ON CONFLICT DO NOTHING", h[:])

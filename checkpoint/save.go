@@ -43,7 +43,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 	}
 	if err != nil {
-		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.c.failed(err))
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", d.sayUnsent(ctx, d.c.failed(err)))
 	}
 	d.saved()
 	return Saved{s.id, append(skips, s.missing...), s.trashed}, nil
@@ -134,6 +134,9 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
+	if err := s.d.unsent(ctx, tx, s.id, true); err != nil {
+		return err
+	}
 	return s.fits(ctx, tx)
 }
 
@@ -144,7 +147,7 @@ func (s *save) fits(ctx context.Context, tx *tx) error {
 		return err
 	}
 	if s.d.used.Store(used); used > s.d.o.MaxBytes {
-		return &FullError{used, s.d.o.MaxBytes}
+		return &FullError{Bytes: used, Max: s.d.o.MaxBytes}
 	}
 	return nil
 }
@@ -358,6 +361,11 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	if err != nil {
 		return err
 	}
+	return s.write(ctx, tx, c, &r, base)
+}
+
+// write writes the row r of c, whose delta stands on base.
+func (s *save) write(ctx context.Context, tx *tx, c *stored, r *blob.Row, base *stored) error {
 	s.added += contentBytes + r.Bytes
 	var baseID any
 	c.key, c.depth = r.Key, 0
@@ -366,13 +374,13 @@ func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *st
 	}
 	if c.id != 0 {
 		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
-			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), c.id)
+			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(r), c.id)
 	}
 	s.contentID++
 	c.id = s.contentID
 	return tx.exec(ctx, `INSERT INTO content(id, hash, size, codec, base, depth, key, bytes, name, z)
 		VALUES(?,?,?,?,?,?,?,?,?,?)`, c.id, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
-		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r))
+		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(r))
 }
 
 // inCatalog is z of a row: NULL if the bytes are in the blob store.
@@ -412,30 +420,9 @@ func (s *save) newest(ctx context.Context, tx *tx, path int64) (*stored, error) 
 
 // content reads a content and what it is a delta against.
 func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error) {
-	// In one statement, hence from one snapshot.
-	const chain = `WITH RECURSIVE c(id, codec, base, key, bytes, name, z, size, hash, n) AS (
-		SELECT id, codec, base, key, bytes, name, z, size, hash, 0 FROM content WHERE hash=? AND codec IS NOT NULL
-		UNION ALL
-		SELECT d.id, d.codec, d.base, d.key, d.bytes, d.name, d.z, d.size, d.hash, n+1
-		FROM c JOIN content d ON d.id=c.base WHERE n < 64 AND d.codec IS NOT NULL)
-		SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash FROM c ORDER BY n`
-	var rows []blob.Row
-	var base int64
-	err := each(ctx, q, chain, []any{h[:]}, func(row scanner) error {
-		var r blob.Row
-		var err error
-		base, err = scanContent(row, &r)
-		rows = append(rows, r)
-		return err
-	})
+	rows, err := chain(ctx, q, h)
 	if err != nil {
-		return nil, fmt.Errorf("reading content: %w", err)
-	}
-	if len(rows) == 0 {
-		return nil, ErrNoContent
-	}
-	if base != 0 {
-		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
+		return nil, err
 	}
 	var out []byte
 	for _, r := range slices.Backward(rows) {
@@ -451,6 +438,34 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 		return nil, &CorruptError{h.String(), "the hash is another one"}
 	}
 	return out, nil
+}
+
+// chain gives the row of the content h, and after each row that of the content which it is a delta against.
+func chain(ctx context.Context, q querier, h blob.Hash) (rows []blob.Row, err error) {
+	// In one statement, hence from one snapshot. A chain is longer than blob.MaxDepth where parts of it came from another store: see copier.
+	const chain = `WITH RECURSIVE c(id, codec, base, key, bytes, name, z, size, hash, n) AS (
+		SELECT id, codec, base, key, bytes, name, z, size, hash, 0 FROM content WHERE hash=? AND codec IS NOT NULL
+		UNION ALL
+		SELECT d.id, d.codec, d.base, d.key, d.bytes, d.name, d.z, d.size, d.hash, n+1
+		FROM c JOIN content d ON d.id=c.base WHERE n < 4096 AND d.codec IS NOT NULL)
+		SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash FROM c ORDER BY n`
+	var base int64
+	err = each(ctx, q, chain, []any{h[:]}, func(row scanner) error {
+		var r blob.Row
+		var err error
+		base, err = scanContent(row, &r)
+		rows = append(rows, r)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading content: %w", err)
+	case len(rows) == 0:
+		return nil, ErrNoContent
+	case base != 0:
+		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
+	}
+	return rows, nil
 }
 
 // scanContent reads codec, base, key, bytes, name, z, size and hash of a row, and more that follows.

@@ -26,8 +26,10 @@ import (
 //   - op.run is a number that the changes of one script have in common; below 0 once retention took one of
 //     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
 //   - op.undone_by is the newest undo that holds of what the operation did: see tx.undo.
+//   - unsent has the operations that the store which this one is shipped to does not have, or not as they are: see Ship. fresh is 1 until
+//     it has an operation at all; draw is another number after each change, drawn at random.
 //   - unpurged has the hashes of what was purged that others are still to forget.
-const format = 10
+const format = 11
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v INTEGER NOT NULL);
@@ -63,7 +65,7 @@ CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL,
 	made INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
-` + schema8 + schema10
+` + schema8 + schema10 + schema11
 
 // schema8 adds to format 7 what format 8 has more.
 const schema8 = `
@@ -93,6 +95,13 @@ CREATE INDEX session_name ON session(name);
 CREATE INDEX turn_name ON turn(name, session);
 `
 
+// schema11 adds to format 10 what format 11 has more.
+const schema11 = `
+CREATE TABLE unsent(op INTEGER PRIMARY KEY, draw INTEGER NOT NULL, fresh INTEGER NOT NULL);
+CREATE INDEX path_gone ON path(gone) WHERE gone IS NOT NULL;
+CREATE INDEX session_gone ON session(gone) WHERE gone IS NOT NULL;
+`
+
 // from7 makes a catalog of format 7 one of format 8. Its checkpoints and entries of the trash get new ids. Entries
 // of the trash that have no place there go: their content is in the checkpoint of the deletion.
 const from7 = `
@@ -115,7 +124,7 @@ DROP TABLE limits;
 DELETE FROM meta WHERE k<>'gc_at';
 `
 
-// from8 makes a catalog of format 8 or 9 one of format 10, but for op.undone_by.
+// from8 makes a catalog of format 8 or 9 one of format 11, but for op.undone_by.
 const from8 = `
 ALTER TABLE op ADD COLUMN undone_by INTEGER;
 DROP INDEX IF EXISTS op_turn;
@@ -126,7 +135,7 @@ DROP INDEX IF EXISTS op_undo;
 DROP INDEX IF EXISTS session_name;
 DROP TABLE IF EXISTS act;
 UPDATE op SET run=(SELECT run FROM op u WHERE u.seq=op.undo_of) WHERE undo_of IS NOT NULL AND run IS NULL;
-` + schema10
+` + schema10 + schema11
 
 // from9 takes out of a catalog what only format 9 had.
 const from9 = `

@@ -90,7 +90,7 @@ func (s *sqliteCatalog) again(err error, since time.Duration) (bool, error) {
 
 func (s *sqliteCatalog) steps() map[int]string {
 	set := fmt.Sprintf(setFormat, format)
-	return map[int]string{0: schema + set, 7: from7 + from8 + set, 8: from8 + set, 9: from9 + from8 + set}
+	return map[int]string{0: schema + set, 7: from7 + from8 + set, 8: from8 + set, 9: from9 + from8 + set, 10: schema11 + set}
 }
 
 func (s *sqliteCatalog) opened(ctx context.Context, q querier) error {

@@ -114,7 +114,17 @@ func (d *DB) updateTrash(ctx context.Context, id TrashID, doing, q string, args 
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, doing, q, append(args, id)...)
+	defer d.tell()
+	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error {
+		of, err := one[ID](ctx, tx, "SELECT op.id FROM trash t JOIN op ON op.seq=t.op WHERE t.name=?", id)
+		if err == nil {
+			err = d.unsent(ctx, tx, of, false)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.must(ctx, q, append(args, id)...)
+	})
 }
 
 // TrashFilter selects entries. Only those of Principal are seen unless AllPrincipals is set.

@@ -1,0 +1,762 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"moltisfs/checkpoint/blob"
+)
+
+// CopyOptions says which operations Copy takes.
+type CopyOptions struct {
+	Session *Scope // only those of this session of this principal; nil: of all
+	Since   int64  // only those after Copied.Through of an earlier copy from the same store
+}
+
+// Copied counts the things that a copy brought.
+type Copied struct {
+	Operations int   `json:"operations"`
+	Contents   int   `json:"contents"` // that the target did not have
+	Bytes      int64 `json:"bytes"`    // of those
+	Sealed     int   `json:"sealed"`   // of the contents: encrypted to a key that is not at hand, so that nobody compared them with their hash
+	Damaged    int   `json:"damaged"`  // contents that the source has lost: their operations say SkipDamaged
+	Waiting    int   `json:"waiting"`  // operations that stay behind, since one of them, or one before them, is open
+	Through    int64 `json:"through"`  // up to here all of the source is in the target: see CopyOptions.Since
+}
+
+// SkipDamaged is why a content is not in a copy: the source could not give its bytes.
+const SkipDamaged = "damaged"
+
+// Copy copies operations of from into to, with their contents, turns, marks and entries of the trash. They keep their ids, times and
+// outcomes and their order. In to they come after all that is there. Nothing changes in from, and both may be in use.
+//
+// Each operation is one transaction of to. A copy that was cut off goes on where it was: operations up to the newest one that to has
+// already are not copied, whether or not to has them: its retention may have taken them. It ends before the first open operation, since
+// what comes after that would be out of order: see Copied.Waiting.
+//
+// What retention took of from is gone in to as well, and to knows it. Marks that are set in from after an operation was copied are not
+// copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A *FullError says
+// that to is full: nothing in it is removed to make room.
+func Copy(ctx context.Context, from, to *DB, o CopyOptions) (Copied, error) {
+	c := &copier{from: from, to: to, who: anybody, holes: true}
+	if o.Session != nil {
+		if o.Session.AllSessions {
+			return Copied{}, &BadOpError{"", "a copy is of one session or of all"}
+		}
+		c.who = *o.Session
+	}
+	newest, err := c.newest(ctx)
+	if err == nil {
+		err = c.run(ctx, max(o.Since, newest))
+	}
+	if err != nil {
+		return c.r, fmt.Errorf("copying checkpoints: %w", err)
+	}
+	return c.r, nil
+}
+
+// A copier copies operations of one store into another.
+type copier struct {
+	from, to *DB
+	who      Scope // whose operations: of one session, or of anybody
+	// holes is set where what retention took of from is gone in to, too: it leaves a hole in the numbers of to, as it did in those of from.
+	// Not set: to had it before.
+	holes bool
+	evict bool // to makes room as for a save
+	marks bool // an operation that to has gets the marks, the outcome and the trash of r
+	// still is asked, while nobody else writes to to, whether r is as the operation is now. May be nil.
+	still func(ctx context.Context, r *record) error
+	r     Copied
+}
+
+// newest is the number in from of the newest operation that to has, too; 0 for none.
+func (c *copier) newest(ctx context.Context) (int64, error) {
+	for below := int64(afterAll); ; {
+		var seqs []int64
+		var ids, times []string
+		err := c.from.view(ctx, func(h *history) error {
+			w, err := h.scope(ctx, c.who, "op.session")
+			if err != nil {
+				return err
+			}
+			w.and("seq < ?", below)
+			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
+				var id, time string
+				err := row.Scan(&below, &id, &time)
+				seqs, ids, times = append(seqs, below), append(ids, id), append(times, time)
+				return err
+			})
+		})
+		if err != nil || len(seqs) == 0 {
+			return 0, err
+		}
+		var there []string
+		err = c.to.view(ctx, func(h *history) (err error) {
+			there, err = among[string, string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id", ids)
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		if i := slices.IndexFunc(times, func(t string) bool { return slices.Contains(there, t) }); i >= 0 {
+			return seqs[i], nil
+		}
+	}
+}
+
+// among is column for a query that ends in an IN of keys.
+func among[K, V any](ctx context.Context, q querier, query string, keys []K) (out []V, err error) {
+	const most = 32
+	query += " IN (?" + strings.Repeat(",?", most-1) + ")" // one statement for any number of keys, which is compiled once
+	for some := range slices.Chunk(keys, most) {
+		args := make([]any, most)
+		for i := range args {
+			args[i] = some[min(i, len(some)-1)]
+		}
+		found, err := column[V](ctx, q, query, args...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// errMoved says that a content has gone since it was looked for. Another look finds it elsewhere, or not needed any more.
+var errMoved = errors.New("a content went while it was copied")
+
+// run copies what comes after the number since of from.
+func (c *copier) run(ctx context.Context, since int64) error {
+	if err := c.to.pack.NeedKey(ctx); err != nil { // it would need a transaction of its own
+		return err
+	}
+	c.r.Through = since
+	for try := 0; ; {
+		var r *record
+		err := c.from.view(ctx, func(h *history) error {
+			seq, err := c.next(ctx, h, c.r.Through)
+			if err == nil && seq != 0 {
+				r, err = c.take(ctx, h, seq, try)
+			}
+			return err
+		})
+		if err == nil && r != nil {
+			err = c.put(ctx, r)
+		}
+		switch {
+		case errors.Is(err, errMoved) && try < 3:
+			try++
+		case err != nil:
+			return err
+		case r == nil:
+			return c.rest(ctx)
+		default:
+			c.r.Through, try = r.seq, 0
+		}
+	}
+}
+
+// next gives the number of the next operation after the number since, 0 if there is none that may be copied.
+func (c *copier) next(ctx context.Context, h *history, since int64) (seq int64, err error) {
+	w, err := h.scope(ctx, c.who, "op.session")
+	if err != nil {
+		return 0, err
+	}
+	w.and("op.seq > ?", since)
+	seq, err = one[int64](ctx, h.q, "SELECT coalesce(min(seq), 0) FROM op"+w.sql(), w.args...)
+	if err != nil || seq == 0 {
+		return 0, err
+	}
+	open, err := one[int64](ctx, h.q, "SELECT coalesce(min(op.seq), 0) FROM open_op o JOIN op ON op.seq=o.op"+w.sql(), w.args...)
+	if err == nil && open == seq {
+		c.r.Waiting, err = one[int](ctx, h.q, "SELECT count(*) FROM op"+w.sql(), w.args...)
+		seq = 0
+	}
+	return seq, err
+}
+
+// A record is an operation on its way from one store into another. The numbers in it are those of the store that it comes from.
+type record struct {
+	entry
+	op       Op // with its changes as Save has them; contents that are in clear are in it
+	kept     []kept
+	load     map[blob.Hash]*parcel
+	sent     bool // before: if to does not have it, its retention took it
+	draw     int64
+	after    [2]ID // of what it undoes and restores, if retention took that: the first that is left after it
+	turn     int64
+	turns    []turnRow // that began since the operation before of the session, and its own; the oldest first
+	trash    [][]any
+	gone     int64 // of the session: the newest operation that retention took
+	hole     bool  // retention took what was before it
+	sessions []sessionGone
+	paths    [][]byte // of which retention took the newest operation, right before this one
+}
+
+type turnRow struct {
+	id, after, ts int64
+	name          string
+}
+
+type sessionGone struct {
+	principal, name string
+	ts              int64
+}
+
+// kept are the hashes of both sides of a change, and whether their bytes are in the store.
+type kept struct {
+	hash [2][]byte
+	has  [2]bool
+}
+
+// A parcel is a content on its way. If it is encrypted, the rows that it stands on come before it.
+type parcel struct {
+	pieces  []piece
+	damaged bool // there are none
+	unread  bool // the key is not at hand
+}
+
+// A piece is a row as it is, encrypted, or the bytes of a content.
+type piece struct {
+	row  blob.Row
+	body []byte
+}
+
+// take reads the operation seq, with the contents that to lacks. After a try that ended with errMoved it takes all contents, and one that
+// is gone again is damaged.
+func (c *copier) take(ctx context.Context, h *history, seq int64, try int) (*record, error) {
+	e, err := h.entry(ctx, "seq", seq)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{entry: e, load: map[blob.Hash]*parcel{}}
+	if r.kept, err = keptBy(ctx, h.q, seq); err != nil {
+		return nil, err
+	}
+	var session, before int64
+	err = h.q.QueryRowContext(ctx, `SELECT op.session, coalesce(op.turn, 0), coalesce(s.gone, 0),
+			coalesce((SELECT max(o.seq) FROM op o WHERE o.session=op.session AND o.seq < op.seq), 0)
+		FROM op JOIN session s ON s.id=op.session WHERE op.seq=?`, seq).Scan(&session, &r.turn, &r.gone, &before)
+	if err == nil {
+		r.turns, err = turnsOf(ctx, h.q, "session=? AND (id=? OR after >= ? AND after < ?)", session, r.turn, before, seq)
+	}
+	if err == nil {
+		r.trash, err = trashRows(ctx, h.q, "op=?", seq)
+	}
+	for i, of := range [2]struct {
+		id ID
+		n  int64
+	}{{r.c.UndoOf, r.undoOf}, {r.c.RestoreOf, r.restoreOf}} {
+		if err == nil && of.id == "" && of.n != 0 {
+			r.after[i], err = one[ID](ctx, h.q, "SELECT id FROM op WHERE session=? AND seq > ? ORDER BY seq LIMIT 1", session, of.n)
+		}
+	}
+	if err == nil && c.holes {
+		err = c.takeGone(ctx, h, r)
+	}
+	if err == nil {
+		err = c.takeContents(ctx, h, r, try)
+	}
+	return r, err
+}
+
+// keptBy gives the contents of the changes of the operation seq.
+func keptBy(ctx context.Context, q querier, seq int64) (out []kept, err error) {
+	const sides = `SELECT b.hash, b.codec IS NOT NULL, a.hash, a.codec IS NOT NULL FROM change c
+		LEFT JOIN content b ON b.id=c.bobj LEFT JOIN content a ON a.id=c.aobj WHERE c.op=? ORDER BY c.n`
+	err = each(ctx, q, sides, []any{seq}, func(row scanner) error {
+		var k kept
+		err := row.Scan(&k.hash[0], &k.has[0], &k.hash[1], &k.has[1])
+		out = append(out, k)
+		return err
+	})
+	return out, err
+}
+
+// turnsOf lists the turns for which term holds, the oldest first.
+func turnsOf(ctx context.Context, q querier, term string, args ...any) (out []turnRow, err error) {
+	err = each(ctx, q, "SELECT id, after, ts, name FROM turn WHERE "+term+" ORDER BY id", args, func(row scanner) error {
+		var t turnRow
+		err := row.Scan(&t.id, &t.after, &t.ts, &t.name)
+		out = append(out, t)
+		return err
+	})
+	return out, err
+}
+
+// trashRows lists the entries of the trash for which term holds, by the columns that putTrashRow writes.
+func trashRows(ctx context.Context, q querier, term string, args ...any) (out [][]any, err error) {
+	const columns = "SELECT name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident FROM trash WHERE "
+	err = each(ctx, q, columns+term+" ORDER BY id", args, func(row scanner) error {
+		var name, principal, session, kind, ident string
+		var ts, expires, phase, size, files int64
+		var path, parked []byte
+		err := row.Scan(&name, &ts, &expires, &principal, &session, &path, &parked, &phase, &kind, &size, &files, &ident)
+		out = append(out, []any{name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident})
+		return err
+	})
+	return out, err
+}
+
+// takeGone notes what retention took between the operation before and r.
+func (c *copier) takeGone(ctx context.Context, h *history, r *record) error {
+	before := c.r.Through
+	between, err := one[int64](ctx, h.q, "SELECT count(*) FROM op WHERE seq > ? AND seq < ?", before, r.seq)
+	if r.hole = between != r.seq-before-1; err != nil || !r.hole {
+		return err
+	}
+	ses := c.who.sessions()
+	ses.and("gone > ? AND gone < ?", before, r.seq)
+	err = each(ctx, h.q, "SELECT principal, name, coalesce(gone_ts, 0) FROM session"+ses.sql(), ses.args, func(row scanner) error {
+		var s sessionGone
+		err := row.Scan(&s.principal, &s.name, &s.ts)
+		r.sessions = append(r.sessions, s)
+		return err
+	})
+	if err == nil {
+		r.paths, err = column[[]byte](ctx, h.q, "SELECT path FROM path WHERE gone > ? AND gone < ?", before, r.seq)
+	}
+	return err
+}
+
+// takeContents puts into r the contents that to lacks, and the changes with those that are in clear.
+func (c *copier) takeContents(ctx context.Context, h *history, r *record, try int) error {
+	var hashes [][]byte
+	for _, k := range r.kept {
+		for i, has := range k.has {
+			if has {
+				hashes = append(hashes, k.hash[i])
+			}
+		}
+	}
+	there := map[string]bool{}
+	if try == 0 {
+		err := c.to.view(ctx, func(h *history) error {
+			found, err := among[[]byte, []byte](ctx, h.q, "SELECT hash FROM content WHERE codec IS NOT NULL AND hash", hashes)
+			for _, h := range found {
+				there[string(h)] = true
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, b := range hashes {
+		hash := blob.Hash(b)
+		if there[string(b)] || r.load[hash] != nil {
+			continue
+		}
+		p, err := c.parcel(ctx, h, hash)
+		if errors.Is(err, fs.ErrNotExist) && try == 0 {
+			return errMoved
+		}
+		if errors.As(err, new(*CorruptError)) || errors.Is(err, fs.ErrNotExist) {
+			p, err = &parcel{damaged: true}, nil
+		}
+		if err != nil {
+			return err
+		}
+		r.load[hash] = p
+	}
+	r.op = Op{Tool: r.c.Tool, Kind: r.c.Kind, Principal: r.c.Principal, Session: r.c.Session, Time: r.c.Time}
+	for i, from := range r.c.Changes {
+		ch := Change{Path: from.Path, Role: from.Role, Before: from.Before, After: from.After, Skipped: from.Skipped, Moved: from.Moved}
+		if ch.Before.kind() == File && ch.Before.Hash == "" && ch.Before.Tail == "" {
+			ch.Skipped = cmp.Or(ch.Skipped, SkipNotRead)
+		}
+		for side, st := range []*State{&ch.Before, &ch.After} {
+			st.Hash = cmp.Or(st.Hash, st.Tail) // see checkTail
+			if !r.kept[i].has[side] {
+				continue
+			}
+			p := r.load[blob.Hash(r.kept[i].hash[side])]
+			switch {
+			case p == nil || len(p.pieces) > 0 && p.pieces[len(p.pieces)-1].body == nil: // it is there, or encrypted
+			case p.damaged:
+				r.kept[i].has[side] = false
+				if side == 0 {
+					ch.Skipped = SkipDamaged
+				} else {
+					r.c.Changes[i].AfterSkipped = SkipDamaged
+				}
+			case side == 0:
+				ch.Content = p.pieces[0].body
+			default:
+				ch.AfterContent = p.pieces[0].body
+			}
+		}
+		r.op.Changes = append(r.op.Changes, ch)
+	}
+	return nil
+}
+
+// parcel reads the content h.
+func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash) (*parcel, error) {
+	body, err := c.from.content(ctx, h.q, hash)
+	sealed := errors.Is(err, ErrSealed)
+	if err != nil && !sealed {
+		return nil, err
+	}
+	rows, err := chain(ctx, h.q, hash)
+	if err != nil {
+		return nil, err
+	}
+	if rows[0].Codec&blob.CodecSealed == 0 {
+		return &parcel{pieces: []piece{{rows[0], append([]byte{}, body...)}}}, nil
+	}
+	p := &parcel{unread: sealed}
+	for _, row := range slices.Backward(rows) {
+		one := piece{row: row}
+		switch {
+		case row.Codec&blob.CodecSealed == 0: // encryption was turned on later
+			one.body, err = c.from.content(ctx, h.q, row.Hash)
+			one.body = append([]byte{}, one.body...)
+		case row.Codec&blob.CodecStore != 0:
+			one.row.Z, err = c.from.blobs.Get(ctx, row.Name, row.Bytes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.pieces = append(p.pieces, one)
+	}
+	return p, nil
+}
+
+// put writes r into to, in one transaction.
+func (c *copier) put(ctx context.Context, r *record) (err error) {
+	for try := 0; ; try++ {
+		s := &save{d: c.to, op: &r.op}
+		there := false
+		err = c.to.write(ctx, "copying "+string(r.c.ID), true, func(ctx context.Context, tx *tx) (err error) {
+			there, err = c.write(ctx, tx, s, r)
+			return err
+		})
+		if err == nil && !there {
+			c.r.Operations++
+			for _, p := range r.load {
+				c.r.Damaged += count(p.damaged)
+				c.r.Sealed += count(p.unread)
+				if n := len(p.pieces); n > 0 {
+					c.r.Contents, c.r.Bytes = c.r.Contents+1, c.r.Bytes+p.pieces[n-1].row.Size
+				}
+			}
+		}
+		if err != nil && !errors.As(err, new(*SyncError)) { // see Save
+			for _, name := range s.names {
+				c.to.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
+			}
+		}
+		full, ok := errors.AsType[*FullError](err)
+		if !ok || !c.evict || try == 2 {
+			return err
+		}
+		if err := c.to.makeRoom(ctx, full); err != nil {
+			return err
+		}
+	}
+}
+
+// write writes the rows of r. If the operation is there it only gets the marks of r.
+func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there bool, err error) {
+	if c.still != nil {
+		if err := c.still(ctx, r); err != nil {
+			return false, err
+		}
+	}
+	var ts int64
+	err = tx.QueryRowContext(ctx, "SELECT seq, ts FROM op WHERE id=?", r.c.ID).Scan(&s.seq, &ts)
+	switch {
+	case err == nil && ts != r.c.Time.UnixNano():
+		return true, fmt.Errorf("%s is the id of another checkpoint there", r.c.ID)
+	case err == nil && c.marks:
+		return true, c.mark(ctx, tx, s.seq, r)
+	case err == nil || errors.Is(err, sql.ErrNoRows) && r.sent:
+		return true, nil
+	case !errors.Is(err, sql.ErrNoRows):
+		return false, err
+	}
+	last, err := tx.latest(ctx, s.op)
+	if err != nil {
+		return false, err
+	}
+	s.id, s.seq, s.contentID = r.c.ID, last.op+1, last.content
+	if s.added = opBytes + changeBytes*int64(len(s.op.Changes)); r.hole {
+		s.seq++
+		if err := tx.putGone(ctx, r, s.seq-1); err != nil {
+			return false, err
+		}
+	}
+	turn, err := c.putTurns(ctx, tx, r, last.session, s.seq-1)
+	if err != nil {
+		return false, err
+	}
+	undoOf, err1 := s.numberOf(ctx, tx, r.c.UndoOf, r.after[0])
+	restoreOf, err2 := s.numberOf(ctx, tx, r.c.RestoreOf, r.after[1])
+	if err := errors.Join(err1, err2); err != nil {
+		return false, err
+	}
+	var undoneBy any
+	if r.undone && r.c.UndoneBy == "" {
+		undoneBy = takenByRetention
+	}
+	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, outcome, pin, label, undo_of, restore_of, run, undone_by)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, r.c.Time.UnixNano(), last.session, orNull(turn), r.c.Tool, r.c.Kind,
+		outcomeCode(r.c.Outcome), count(r.c.Pinned), orNull(r.c.Label), undoOf, restoreOf, orNull(r.run), undoneBy)
+	if err == nil && undoOf != nil {
+		err = tx.undo(ctx, s.seq)
+	}
+	for _, p := range r.load {
+		if err == nil {
+			err = c.putSealed(ctx, tx, s, p)
+		}
+	}
+	for i, of := range r.c.Changes {
+		if err == nil {
+			err = s.change(ctx, tx, i, last.session)
+		}
+		if err == nil && of.AfterSkipped != "" {
+			err = tx.exec(ctx, "UPDATE change SET askipped=? WHERE op=? AND n=?", of.AfterSkipped, s.seq, i)
+		}
+	}
+	if err == nil {
+		err = tx.putTrashRows(ctx, r.trash, s.seq)
+	}
+	if err != nil {
+		return false, err
+	}
+	// What to had when it was asked it may have lost since.
+	got, err := keptBy(ctx, tx, s.seq)
+	for i, k := range r.kept {
+		if err == nil && (i >= len(got) || k.has[0] && !got[i].has[0] || k.has[1] && !got[i].has[1]) {
+			err = errMoved
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, s.fits(ctx, tx)
+}
+
+// takenByRetention is in place of the number of an operation that is not there any more. No operation has it.
+const takenByRetention = -1
+
+// numberOf is the number of the operation id; NULL if that is "". Of one that retention took from the source before it was copied, next is the
+// first that is left after it: then it is the number of the hole, so that it has its place in the order.
+func (s *save) numberOf(ctx context.Context, tx *tx, id, next ID) (any, error) {
+	if id == "" && next == "" {
+		return nil, nil
+	}
+	seq, err := one[int64](ctx, tx, "SELECT seq FROM op WHERE id=?", cmp.Or(id, next))
+	if next == s.id {
+		seq = s.seq
+	}
+	if err == nil && id == "" && seq != 0 {
+		var there bool
+		if there, err = one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM op WHERE seq=?)", seq-1); !there {
+			return seq - 1, err
+		}
+		seq = 0
+	}
+	if seq == 0 {
+		seq = takenByRetention
+	}
+	return seq, err
+}
+
+// mark gives the operation seq the marks, the outcome and the trash of r.
+func (c *copier) mark(ctx context.Context, tx *tx, seq int64, r *record) error {
+	err := tx.exec(ctx, "UPDATE op SET outcome=?, pin=?, label=? WHERE seq=?", outcomeCode(r.c.Outcome), count(r.c.Pinned), orNull(r.c.Label), seq)
+	if err == nil {
+		err = tx.undo(ctx, seq)
+	}
+	if err == nil {
+		err = tx.exec(ctx, "DELETE FROM trash WHERE op=?", seq)
+	}
+	if err == nil {
+		err = tx.putTrashRows(ctx, r.trash, seq)
+	}
+	return err
+}
+
+// putGone notes that the number hole stands for what retention took before r.
+func (tx *tx) putGone(ctx context.Context, r *record, hole int64) error {
+	for _, g := range r.sessions {
+		l, err := tx.latest(ctx, &Op{Principal: g.principal, Session: g.name})
+		if err == nil {
+			err = tx.exec(ctx, `UPDATE session SET gone=?, gone_ts=CASE WHEN gone_ts > ? THEN gone_ts ELSE ? END WHERE id=?`,
+				hole, g.ts, g.ts, l.session)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, path := range r.paths { // of one that is not there nothing stays
+		if err := tx.exec(ctx, "UPDATE path SET gone=? WHERE path=?", hole, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putTurns begins the turns of r that have not begun in the session, after the number after, and gives that of r.
+func (c *copier) putTurns(ctx context.Context, tx *tx, r *record, session, after int64) (own int64, err error) {
+	var gone int64 // as r.gone, in to
+	if c.holes && len(r.turns) > 0 && r.gone < r.seq {
+		if gone, err = one[int64](ctx, tx, "SELECT coalesce(gone, 0) FROM session WHERE id=?", session); err != nil {
+			return 0, err
+		}
+	}
+	for _, t := range r.turns {
+		at := after
+		if gone > 0 && t.after < r.gone { // something is gone of it
+			at = min(after, gone-1)
+		}
+		id, err := tx.beginAs(ctx, t, session, at)
+		if err != nil {
+			return 0, err
+		}
+		if t.id == r.turn {
+			own = id
+		}
+	}
+	return own, nil
+}
+
+// beginAs gives the number of the turn t in the session, which begins after the number after if it has not begun.
+func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int64, error) {
+	id, err := one[int64](ctx, tx, "SELECT id FROM turn WHERE session=? AND name=? AND ts=?", session, t.name, t.ts)
+	if err == nil && id == 0 {
+		id, err = tx.newTurn(ctx, latest{session: session, op: after}, t.name, t.ts)
+	}
+	return id, err
+}
+
+// putTrashRows writes entries of the trash, which trashRows has read. op is the number of their operation.
+func (tx *tx) putTrashRows(ctx context.Context, rows [][]any, op int64) error {
+	for _, row := range rows {
+		last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
+		if err == nil {
+			err = tx.exec(ctx, `INSERT INTO trash(id, op, name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident)
+				VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, append([]any{last + 1, orNull(op)}, row...)...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putSealed writes the rows of a content that is encrypted, with its key, as they are.
+func (c *copier) putSealed(ctx context.Context, tx *tx, s *save, p *parcel) error {
+	if n := len(p.pieces); n == 0 || p.pieces[n-1].body != nil {
+		return nil
+	}
+	var base *stored
+	for _, one := range p.pieces {
+		st := &stored{hash: one.row.Hash, size: one.row.Size, depth: -1}
+		err := tx.QueryRowContext(ctx, "SELECT id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=?", st.hash[:]).
+			Scan(&st.id, &st.depth, &st.key)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		switch {
+		case err != nil || st.depth >= 0:
+		case one.body != nil:
+			st.content = one.body
+			err = s.put(ctx, tx, st, 0, nil)
+		default:
+			row := one.row
+			if row.Key, err = c.key(ctx, tx, row.Key); err == nil && row.Name != "" {
+				row.Name = blob.NewName(row.Hash)
+				s.names = append(s.names, row.Name)
+				err = c.to.blobs.Put(ctx, row.Name, row.Z)
+			}
+			if err == nil {
+				err = s.write(ctx, tx, st, &row, base)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		base = st
+	}
+	return nil
+}
+
+// key gives the number in to of the key that has the number id in from.
+func (c *copier) key(ctx context.Context, tx *tx, id int64) (to int64, err error) {
+	wrapped, err := one[[]byte](ctx, c.from.r, "SELECT wrapped FROM seal WHERE id=?", id)
+	if err == nil && wrapped == nil {
+		err = &CorruptError{"", "its key is missing"}
+	}
+	if err == nil {
+		to, err = one[int64](ctx, tx, "SELECT id FROM seal WHERE wrapped=?", wrapped)
+	}
+	if err == nil && to == 0 {
+		to, err = one[int64](ctx, tx, "INSERT INTO seal(wrapped) VALUES(?) RETURNING id", wrapped)
+	}
+	return to, err
+}
+
+// rest copies what belongs to no operation that was copied: turns in which nothing was done yet, and entries of the trash without a
+// checkpoint.
+func (c *copier) rest(ctx context.Context) error {
+	if c.r.Waiting > 0 {
+		return nil // the turns come after these
+	}
+	type begun struct {
+		op Op
+		turnRow
+	}
+	var turns []begun
+	var trash [][]any
+	err := c.from.view(ctx, func(h *history) error {
+		w, err := h.scope(ctx, c.who, "t.session")
+		if err != nil {
+			return err
+		}
+		w.and("t.after >= coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)")
+		err = each(ctx, h.q, "SELECT s.principal, s.name, t.ts, t.name FROM turn t JOIN session s ON s.id=t.session"+w.sql()+" ORDER BY t.id",
+			w.args, func(row scanner) error {
+				var b begun
+				err := row.Scan(&b.op.Principal, &b.op.Session, &b.ts, &b.name)
+				turns = append(turns, b)
+				return err
+			})
+		if err == nil && c.who == anybody {
+			trash, err = trashRows(ctx, h.q, "op IS NULL")
+		}
+		return err
+	})
+	if err != nil || len(turns)+len(trash) == 0 {
+		return err
+	}
+	return c.to.write(ctx, "copying turns", true, func(ctx context.Context, tx *tx) error {
+		for _, b := range turns {
+			last, err := tx.latest(ctx, &b.op)
+			if err == nil {
+				_, err = tx.beginAs(ctx, b.turnRow, last.session, last.op)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for _, row := range trash {
+			there, err := one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM trash WHERE name=?)", row[0])
+			if err == nil && !there {
+				err = tx.putTrashRows(ctx, [][]any{row}, 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
