@@ -270,10 +270,7 @@ func (p *postgres) check(context.Context, querier) ([]string, error) { return ni
 
 func (p *postgres) beside() ([]string, error) { return nil, nil }
 
-// ErrElsewhere: the rows of the store are in a database that has a backup of its own.
-var ErrElsewhere = errors.New("the store is in PostgreSQL: back it up with pg_dump first, and the bucket of its contents after that")
-
-func (p *postgres) dump(context.Context, string) error { return ErrElsewhere }
+func (p *postgres) dump(context.Context, string) error { return errNoFile }
 
 // clean: the lock is of the connection, and ends with it.
 func (p *postgres) clean(ctx context.Context) (done func(), err error) {

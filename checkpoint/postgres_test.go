@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,42 @@ func TestManyGateways(t *testing.T) {
 			}
 			sound(t, stores[0])
 		})
+	}
+}
+
+// A backup of a store in PostgreSQL is a store of one machine with all that was settled before what is under way.
+func TestBackupOfADatabase(t *testing.T) {
+	t.Parallel()
+	d := inDatabase(t, fleetbox.Database(t), &blob.Files{Dir: t.TempDir()})
+	last := source(3000, 1)
+	for i := range 8 {
+		next := nextVersion(rand.New(rand.NewSource(int64(i))), last)
+		if i == 4 {
+			next = randomText(300<<10, 4)
+		}
+		settled(t, d, edit("/w/a", last, next))
+		last = next
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	if err := d.Backup(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	sameCopy(t, d, first)
+	o := op(edit("/w/b", []byte("1"), []byte("2")))
+	o.Tag = "under way"
+	save(t, d, o)
+	save(t, d, op(edit("/w/c", []byte("1"), []byte("2"))))
+	if err := d.Backup(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{first, second} {
+		soundCopy(t, dir)
+		if s := stats(t, open(t, dir, checkpoint.Options{})); s.Checkpoints != 8 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if err := d.Backup(ctx, second); !errors.Is(err, checkpoint.ErrNotEmpty) {
+		t.Error("over another backup:", err)
 	}
 }
 
