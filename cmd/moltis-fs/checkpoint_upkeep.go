@@ -258,7 +258,7 @@ tree (docs/operations.md).`,
 			}
 			var report *checkpoint.Report
 			err = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
-				if err := in.copyStore(ctx, db, filepath.Join(to, "checkpoints")); err != nil {
+				if err := db.Backup(ctx, filepath.Join(to, "checkpoints")); err != nil {
 					return err
 				}
 				report, err = in.readBack(ctx, filepath.Join(to, "checkpoints"))
@@ -277,32 +277,6 @@ func (in *invocation) localStore() (checkpoint.Options, error) {
 	_, o, err := in.storePlace()
 	o.Alive, o.Database, o.Guard, o.Blobs, o.Ships, o.MaxBytes = nil, "", nil, nil, false, math.MaxInt64/2
 	return o, err
-}
-
-// copyStore makes a copy of the store db in a directory that is empty or not there yet.
-func (in *invocation) copyStore(ctx context.Context, db *checkpoint.DB, dir string) error {
-	err := db.Backup(ctx, dir)
-	if !errors.Is(err, checkpoint.ErrElsewhere) {
-		return err
-	}
-	o, err := in.localStore()
-	if err != nil {
-		return err
-	}
-	_ = os.Remove(dir) // which was begun
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return fmt.Errorf("making the copy: %w", err)
-	}
-	to, err := checkpoint.Open(dir, o)
-	if err != nil {
-		return err
-	}
-	copied, err := checkpoint.Copy(ctx, db, to, checkpoint.CopyOptions{})
-	if err == nil && copied.Waiting > 0 {
-		fmt.Fprintf(in.err, "%s: %s not in the copy: one is under way or was interrupted, and the others came after it\n", program,
-			plural(copied.Waiting, "change is", "changes are"))
-	}
-	return closing(to, err)
 }
 
 // importHistory copies the store in a directory into the one of the configuration, and checks that.
