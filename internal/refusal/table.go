@@ -162,7 +162,7 @@ var rows = map[engine.Cause]Row{
 		Hint:   "Call again in a moment.",
 		Person: "Call again in a moment; if it stays so, a process of moltis-fs stands still, and has to be ended."},
 	engine.Fenced: {Type: "StoreUnavailable", Retry: true, After: 1,
-		Says:   "{Err?}this gateway can't prove to the others of its fleet that it is alive, and changes nothing until it can" + unchanged + " | this gateway was taken for dead by the others of its fleet while the call was under way" + unchanged,
+		Says:   "{Err?}the database of the fleet can't be reached, and without it this gateway may change nothing" + unchanged + " | this gateway was taken for dead by the others of its fleet while the call was under way" + unchanged,
 		Hint:   "{Err?}Call again later, reads go on. If it stays so, tell the operator that the database of the fleet does not answer. | Send the same call again.",
 		Person: "{Err?}moltis-fs status says why the database of the fleet can't be reached. | Send the same call again."},
 	engine.FleetGone: {Type: "StoreUnavailable", Retry: true, After: 1,
