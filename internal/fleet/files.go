@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -304,7 +305,8 @@ func (f files) Update(ctx context.Context, lock string, do func(state.Files) err
 		return &UnreachableError{err}
 	}
 	defer tx.Rollback() //nolint:errcheck // it is committed, or nothing is to be kept
-	if _, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', '10s', true), file_turn($1, $2)", f.dir, lock); err != nil {
+	if _, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $3, true), file_turn($1, $2)", f.dir, lock,
+		strconv.FormatInt(f.g.lease.Milliseconds(), 10)); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
