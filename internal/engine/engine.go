@@ -96,6 +96,7 @@ type Engine struct {
 	fleet       *Fleet
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
+	late        sync.Map    // those that may have been published when their lease was over, by tag
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expired     atomic.Int64     // the time of the last look for what has expired in the trash, in nanoseconds

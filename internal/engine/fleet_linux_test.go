@@ -1,15 +1,19 @@
 package engine_test
 
 import (
+	"cmp"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +50,15 @@ type machine struct {
 }
 
 func (m *machine) Close() error { return errors.Join(m.tree.Close(), m.Gateway.Close()) }
+
+// sql is the database, for a look that no gateway has.
+func (b *box) sql() *sql.DB {
+	b.t.Helper()
+	db, err := sql.Open("pgx", b.database)
+	must(b.t, err)
+	b.t.Cleanup(func() { db.Close() }) //nolint:errcheck // it was only looked at
+	return db
+}
 
 // machine adds one. fault is that of guardfs.Options.
 func (b *box) machine(name string, fault func(string) *guardfs.Fault) *machine {
@@ -119,7 +132,8 @@ func TestFleetWithoutLocks(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		if wrong := raceOf(t, 20, (*engine.Engine).Unlocked); wrong != "" {
-			t.Log(wrong)
+			line, _, _ := strings.Cut(wrong, "\n")
+			t.Log(line)
 			return
 		}
 	}
@@ -200,4 +214,173 @@ func raceOf(t *testing.T, edits int, spoil func(*engine.Engine)) (wrong string) 
 		}
 	}
 	return wrong
+}
+
+// stopAt gives a fault that stands still before the n-th call of a change that has its locks, until goOn is closed. With dead the calls after that come to
+// nothing.
+type stopAt struct {
+	n            int64
+	dead         bool
+	of           atomic.Pointer[fleet.Gateway]
+	count        atomic.Int64
+	stands, goOn chan struct{}
+}
+
+func (s *stopAt) fault(string) *guardfs.Fault {
+	if at := s.of.Load(); at == nil || at.Health().Held == 0 { // before it has its locks it has not begun
+		return nil
+	}
+	k := s.count.Add(1)
+	if k == s.n {
+		close(s.stands)
+	}
+	if s.n > 0 && k >= s.n {
+		<-s.goOn
+		if s.dead {
+			return &guardfs.Fault{Err: syscall.EIO}
+		}
+	}
+	return nil
+}
+
+// deaths are changes in which a gateway dies, with what is there before.
+var deaths = map[string]struct {
+	lay []string
+	run act
+}{
+	"one file":                    {[]string{"f"}, writes("new\n", "f")},
+	"files, new and old":          {[]string{"f", "e", "keep/k"}, writes("new\n", "f", "e", "keep/k", "x/y/g")},
+	"a tree moves":                {[]string{"f", "d/b/c", "d/a"}, moves("d", "x/y/d")},
+	"a tree goes":                 {[]string{"f", "d/b/c", "d/a"}, deletes("d")},
+	"a file moves over another":   {[]string{"f", "e"}, moves("f", "e")},
+	"a change is taken back":      {[]string{"f"}, undoes},
+	"a line is added to one file": {[]string{"f"}, appends("f", "more\n")},
+}
+
+// A gateway is killed, or stopped and goes on later, before calls of a change. Another one finds the tree as before or as it should become,
+// and makes it so; it goes on working there, and nothing that the first one does afterwards changes that. When that one's machine
+// starts again, nothing is left of it.
+func TestFleetTakesOver(t *testing.T) {
+	for name, d := range deaths {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stopAt{}
+			done, _ := takeOver(t, d.lay, d.run, s)
+			total := s.count.Load()
+			ends := map[string]int{}
+			stride := cmp.Or(*every, max(1, total/(killRounds/2)))
+			for _, dead := range []bool{true, false} {
+				for n := first(t, stride); n <= total; n += stride {
+					s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
+					_, end := takeOver(t, d.lay, d.run, s, done)
+					ends[end]++
+				}
+			}
+			t.Logf("of %d calls, before each %d.: %v", total, stride, ends)
+			if ends["as before"] == 0 {
+				t.Error("nothing was ever taken back: the test tests nothing")
+			}
+		})
+	}
+}
+
+// takeOver has a gateway stop in a change, and another one take its place. want is what the tree may look like then, besides as before.
+func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (looks, end string) {
+	t.Helper()
+	b := newBox(t, short)
+	a := b.machine("a 1", s.fault)
+	for _, name := range lay {
+		a.put("s", name, name+"\n")
+	}
+	// What the journal of the stopped one has stays until its machine starts again.
+	clean := func(looks string) string { return temporaries.ReplaceAllString(looks, "") }
+	old := clean(a.looks())
+	s.of.Store(a.Gateway)
+	if s.n == 0 {
+		must(t, a.does(run))
+		return clean(a.looks()), ""
+	}
+	made := make(chan error, 1)
+	go func() { made <- a.does(run) }()
+	select {
+	case <-s.stands:
+	case err := <-made: // others come in any order
+		must(t, err)
+		return "", "over"
+	}
+	a.wire.Cut()
+	other := b.machine("b 1", nil) // it starts while the first one's lease goes on
+	for !s.dead && a.Fenced() == nil {
+		<-time.After(time.Millisecond)
+	}
+	must(t, other.adds("theirs", "begins"))
+	_, err := b.sql().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'") // it would be over soon
+	must(t, err)
+	third := b.machine("c 1", nil)
+	switch now := theirs.ReplaceAllString(clean(third.looks()), ""); {
+	case now == old:
+		end = "as before"
+	case slices.Contains(want, now):
+		end = "as it should become"
+	default:
+		t.Fatalf("stopped before call %d: another gateway has\n%s\nit was\n%s\nand should have become\n%s", s.n, now, old, want)
+	}
+	must(t, other.adds("f", "goes on"))
+	now := clean(third.looks())
+	a.wire.Mend()
+	for a.Fenced() != nil { // it goes on under another lease
+		<-time.After(time.Millisecond)
+	}
+	close(s.goOn)
+	err = <-made
+	r := engine.Reason(err)
+	switch {
+	case err == nil && end == "as it should become", s.dead && err != nil:
+	case r != nil && (r.Cause == engine.HalfMade || end == "as before" && (r.Cause == engine.Fenced || r.Code == engine.CodeConflict)):
+	default:
+		t.Errorf("stopped before call %d: the tree is %s, and the call ended with %v", s.n, end, err)
+	}
+	if is := clean(third.looks()); is != now {
+		t.Fatalf("stopped before call %d, the first gateway went on and made\n%s\nof\n%s", s.n, is, now)
+	}
+	a.Close() //nolint:errcheck // it can't say anything to anybody
+	a.fault = nil
+	b.start(a, "a 2")
+	if is := a.looks(); is != now && clean(is) == is {
+		t.Fatalf("stopped before call %d, its next start made\n%s\nof\n%s", s.n, is, now)
+	}
+	if is := a.looks(); clean(is) != is {
+		t.Errorf("stopped before call %d, after its next start a temporary name is there:\n%s", s.n, is)
+	}
+	return now, end
+}
+
+var temporaries, theirs = regexp.MustCompile(`(?m)^\S*\.moltis-\S* .*\n\n?`), regexp.MustCompile(`(?m)^/theirs .*\n\n`)
+
+const short = 1200 * time.Millisecond
+
+// A change that was cut off on a machine that sees other identities on the volume is left to that machine: calls on its paths are refused here,
+// others are not.
+func TestFleetOtherView(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	s := &stopAt{n: 30, dead: true, stands: make(chan struct{}), goOn: make(chan struct{})}
+	a := b.machine("a 1", s.fault)
+	for _, name := range []string{"f", "e"} {
+		a.put("s", name, name+"\n")
+	}
+	old := a.looks()
+	s.of.Store(a.Gateway)
+	made := make(chan error, 1)
+	for db := b.sql(); ; s.n++ { // until there is a row, and something is published
+		var rows int
+		must(t, db.QueryRow("SELECT count(*) FROM open_op").Scan(&rows))
+		break
+	}
+	go func() { made <- a.does(moves("f", "e")) }()
+	<-s.stands
+	a.wire.Cut()
+	close(s.goOn)
+	<-made
+	_ = old
 }
