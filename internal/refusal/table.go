@@ -166,7 +166,7 @@ var rows = map[engine.Cause]Row{
 		Hint:   "{Err?}Call again later, reads go on. If it stays so, tell the operator that the database of the fleet does not answer. | Send the same call again.",
 		Person: "{Err?}See that the database of the fleet can be reached. | Send the same call again."},
 	engine.FleetGone: {Type: "StoreUnavailable", Retry: true, After: 1,
-		Says:   "the database of the fleet can't be reached: {Err}" + unchanged,
+		Says:   "{Err?}the database of the fleet can't be reached: {Err}" + unchanged + " | the database of the fleet can't be reached" + unchanged,
 		Hint:   "Call again later, reads go on. If it stays so, tell the operator.",
 		Person: "See that the database of the fleet can be reached."},
 	engine.OtherView: {Type: "Conflict",
