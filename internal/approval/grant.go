@@ -2,17 +2,21 @@ package approval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"moltisfs/internal/share"
+	"moltisfs/internal/state"
 )
 
 // A Grant says how far a yes goes beyond the change that it was given to. It never goes to another
-// principal or session, never covers a change that carries a warning, and is kept in memory alone:
-// it ends after [GrantFor], and with the process that asked.
+// principal or session, never covers a change that carries a warning, and ends after [GrantFor].
+// It is kept in memory alone, so that it ends with the process that asked, unless [Grants] has Files.
 type Grant uint8
 
 // The grants. The zero one is for the change alone.
@@ -58,27 +62,96 @@ func Choices(q Question) []Choice {
 // Grants are the answers that hold for more than one change, until they end. The zero value has
 // none. It is safe for concurrent use.
 type Grants struct {
+	// Files, where set before the first use, keeps the grants, a file for each session: all who have the same Files have the same grants. A
+	// grant that can't be read there does not hold, and its end is told by each machine's own clock.
+	Files state.Files
+
 	mu  sync.Mutex
-	all []granted
+	all []granted // without Files
 }
 
+// granted is one grant, and a line of its session's file. JSON keeps the bytes of paths that are not UTF-8.
 type granted struct {
-	principal, session string
-	scope              Grant
-	paths              []string // of ThisFile
-	end                time.Time
+	Principal, Session string
+	Scope              Grant
+	Paths              [][]byte // of ThisFile
+	End                time.Time
 }
 
-// Add notes how far a yes to q goes, and says when that ends.
-func (g *Grants) Add(q Question, scope Grant, now time.Time) (end time.Time) {
-	end = now.Add(GrantFor)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all = slices.DeleteFunc(g.all, func(old granted) bool { return !now.Before(old.end) })
-	if scope != Once {
-		g.all = append(g.all, granted{q.Principal, q.Session, scope, slices.Clone(q.Paths), end})
+// Add notes how far a yes to q goes, and says when that ends. After an error it is for q alone.
+func (g *Grants) Add(q Question, scope Grant, now time.Time) (end time.Time, err error) {
+	one := granted{Principal: q.Principal, Session: q.Session, Scope: scope, End: now.Add(GrantFor)}
+	for _, p := range q.Paths {
+		one.Paths = append(one.Paths, []byte(p))
 	}
-	return end
+	switch {
+	case scope == Once:
+	case g.Files != nil:
+		err = g.store(one)
+	default:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.all = slices.DeleteFunc(g.all, func(old granted) bool { return !now.Before(old.End) })
+		g.all = append(g.all, one)
+	}
+	return one.End, err
+}
+
+// Note is Add from now on, in words behind the name of the person: how far their yes goes.
+func (g *Grants) Note(q Question, scope Grant) string {
+	end, err := g.Add(q, scope, time.Now())
+	if err != nil {
+		return ", for this change alone: " + err.Error()
+	}
+	return ", for " + scope.Until(end)
+}
+
+// store appends a grant to the file of its session, and removes files in which every grant has ended.
+func (g *Grants) store(one granted) error {
+	line, err := json.Marshal(one)
+	if err == nil {
+		err = g.Files.Append(fileOf(one.Principal, one.Session), append(line, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("keeping a grant: %w", err)
+	}
+	if names, err := g.Files.List(); err == nil {
+		if is, err := g.Files.Look(names...); err == nil {
+			for i, f := range is {
+				if !f.At.IsZero() && time.Since(f.At) > 2*GrantFor { // one is for the clocks of other machines
+					_ = g.Files.Remove(names[i]) // else the next one does it
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fileOf names the file of a session. The NUL keeps ("a","bc") apart from ("ab","c"); names that join alike share a file, and no grant.
+func fileOf(principal, session string) string {
+	sum := sha256.Sum256([]byte(principal + "\x00" + session))
+	return hex.EncodeToString(sum[:16])
+}
+
+// of gives the grants that may be for q, in the order in which they were given.
+func (g *Grants) of(q Question) (all []granted) {
+	if g.Files == nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.Clone(g.all)
+	}
+	f, err := g.Files.Open(fileOf(q.Principal, q.Session))
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // nothing was written to it
+	for d := json.NewDecoder(f); ; {
+		var one granted
+		if d.Decode(&one) != nil {
+			return all
+		}
+		all = append(all, one)
+	}
 }
 
 // Holds says by which grant q has been answered before; Once is none.
@@ -86,15 +159,15 @@ func (g *Grants) Holds(q Question, now time.Time) (scope Grant, end time.Time) {
 	if len(q.Warnings) > 0 {
 		return Once, end
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, a := range g.all {
-		if a.principal != q.Principal || a.session != q.Session || !now.Before(a.end) {
+	for _, a := range g.of(q) {
+		if a.Principal != q.Principal || a.Session != q.Session || !now.Before(a.End) {
 			continue
 		}
-		other := func(p string) bool { return !slices.Contains(a.paths, p) }
-		if a.scope == ThisSession || len(q.Paths) > 0 && !slices.ContainsFunc(q.Paths, other) {
-			return a.scope, a.end
+		other := func(p string) bool {
+			return !slices.ContainsFunc(a.Paths, func(b []byte) bool { return string(b) == p })
+		}
+		if a.Scope == ThisSession || a.Scope == ThisFile && len(q.Paths) > 0 && !slices.ContainsFunc(q.Paths, other) {
+			return a.Scope, a.End
 		}
 	}
 	return Once, end
@@ -102,14 +175,17 @@ func (g *Grants) Holds(q Question, now time.Time) (scope Grant, end time.Time) {
 
 // Remember is an approver whose answers hold as far as their Grant says. It puts one question at a
 // time: the answer may be for those that wait.
-func Remember(of Approver) Approver {
-	return &remembering{of: of, turn: share.New(1)}
+func Remember(of Approver) Approver { return RememberIn(of, &Grants{}) }
+
+// RememberIn is Remember with the grants in grants.
+func RememberIn(of Approver, grants *Grants) Approver {
+	return &remembering{of: of, turn: share.New(1), grants: grants}
 }
 
 type remembering struct {
 	of     Approver
 	turn   *share.Pool // of the question that is put
-	grants Grants
+	grants *Grants
 }
 
 func (r *remembering) Ask(ctx context.Context, q Question) (Answer, error) {
@@ -123,7 +199,7 @@ func (r *remembering) Ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	a, err := r.of.Ask(ctx, q)
 	if err == nil && a.Decision == Approved && a.Grant != Once {
-		a.By += ", for " + a.Grant.Until(r.grants.Add(q, a.Grant, time.Now()))
+		a.By += r.grants.Note(q, a.Grant)
 	}
 	return a, err
 }

@@ -135,6 +135,25 @@ func (l *Log) Append(r Record) error { return l.calls.append(r) }
 // AppendChange is Append for a record of a change, of an operator's deed or of a start.
 func (l *Log) AppendChange(r Record) error { return l.changes.append(r) }
 
+// The chains of a log, by name.
+const (
+	Calls   = "calls"
+	Changes = "changes"
+)
+
+// A Head is the last record of a chain.
+type Head struct {
+	Chain string // Calls or Changes
+	Seen
+}
+
+// Heads gives the last record of each chain, whichever process wrote it. The records up to there are on stable storage then.
+func (l *Log) Heads() ([]Head, error) {
+	calls, err := l.calls.head()
+	changes, err2 := l.changes.head()
+	return []Head{{Calls, calls}, {Changes, changes}}, errors.Join(err, err2)
+}
+
 // Close closes the files. Append fails afterwards, and closing again does nothing.
 func (l *Log) Close() error { return errors.Join(l.calls.close(), l.changes.close()) }
 
@@ -307,6 +326,31 @@ func (c *chain) save() error {
 	_, err := c.last.WriteAt([]byte(c.at.String()), 0)
 	c.stepped()
 	return err
+}
+
+// head gives the last record that audit.last names. What is in the files before it is synced, also where it was moved away just now.
+func (c *chain) head() (Seen, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return Seen{}, errClosed
+	}
+	if c.last == nil {
+		return Seen{}, c.open()
+	}
+	if err := lock(c.last); err != nil {
+		return Seen{}, err
+	}
+	at, _, err := load(c.last)
+	if unlocked := flock.Unlock(c.last); err == nil {
+		err = unlocked
+	}
+	for _, name := range []string{c.path, c.older(1)} {
+		if f, gone := os.Open(name); err == nil && gone == nil {
+			err = errors.Join(f.Sync(), f.Close())
+		}
+	}
+	return Seen{at.seq, hex.EncodeToString(at.hash[:])}, err
 }
 
 // position finds the end of the chain. begin is to be written before the next record: a line end where the

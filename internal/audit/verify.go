@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,8 +108,8 @@ func VerifyChanges(ctx context.Context, dir string, known Known) (Proof, error) 
 
 // A verifier goes through the lines of a log in their order.
 type verifier struct {
-	known  Known
-	last   end // as audit.last has it
+	seen   map[uint64][]string // hashes of records that were seen earlier, by number, until the record is met
+	last   end                 // as audit.last has it
 	proof  Proof
 	oldest time.Time // of the first record that is there
 
@@ -144,8 +145,11 @@ func (v *verifier) note(f Flaw, at Finding) {
 }
 
 func verify(ctx context.Context, dir string, known Known) (p Proof, oldest time.Time, err error) {
-	known.Seen = slices.Clone(known.Seen)
-	v := verifier{known: known, gone: known.Archived, next: 1, proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
+	seen := map[uint64][]string{}
+	for _, s := range known.Seen {
+		seen[s.Number] = append(seen[s.Number], s.Hash)
+	}
+	v := verifier{seen: seen, gone: known.Archived, next: 1, proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
 	logs, last, err := openLogs(dir)
 	defer closeAll(logs)
 	sizes := make([]int64, len(logs))
@@ -235,14 +239,12 @@ func (v *verifier) record(t *tie, line []byte) {
 	if v.next == v.last.seq && v.head != v.last.hash {
 		v.differs = v.at
 	}
-	for i, s := range v.known.Seen {
-		if s.Number == v.next {
-			if hex.EncodeToString(v.head[:]) != s.Hash {
-				v.flaw(Not, v.at)
-			}
-			v.known.Seen[i].Number = 0
+	for _, hash := range v.seen[v.next] {
+		if hex.EncodeToString(v.head[:]) != hash {
+			v.flaw(Not, v.at)
 		}
 	}
+	delete(v.seen, v.next)
 	v.gone = max(v.gone, t.Gone)
 	v.proof.Last = v.next
 	v.proof.Records++
@@ -268,9 +270,9 @@ func (v *verifier) end() {
 	if v.differs.Line > 0 {
 		v.flaw(Changed, v.differs)
 	}
-	for _, s := range v.known.Seen {
-		if s.Number > v.gone {
-			v.flaw(Not, Finding{First: s.Number})
+	for _, n := range slices.Sorted(maps.Keys(v.seen)) {
+		if n > v.gone && len(v.proof.Flaws) < mostFlaws {
+			v.flaw(Not, Finding{First: n})
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
 	// Not the agent's fault: the words of this error would read as an answer about its files.
-	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !unreachable(err) {
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !CutOff(err) {
 		err = &hostError{"locking what the call changes, in the data directory", err}
 	}
 	return unlock, err

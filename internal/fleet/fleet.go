@@ -244,6 +244,13 @@ func (g *Gateway) drop() (id string) {
 	return id
 }
 
+// has says that the gateway has this lease still.
+func (g *Gateway) has(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.id == id
+}
+
 // OnBeat has f run with each heartbeat, after the lease was renewed. Its error counts as one of the heartbeat.
 func (g *Gateway) OnBeat(f func(ctx context.Context, db *sql.DB) error) {
 	g.mu.Lock()

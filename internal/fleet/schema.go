@@ -72,7 +72,7 @@ BEGIN
 	INSERT INTO lock SELECT k.key, me, n, k.shared, held FROM unnest(keys, share) k (key, shared);
 	RETURN '';
 END $$;
-`
+` + fileSchema + headSchema
 
 // migrate makes the tables where they are not there, and refuses those of another version. An account that may not make tables does with
 // those that are there.

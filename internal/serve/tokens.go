@@ -6,12 +6,12 @@
 // A token is 256 random bits. Only its SHA-256 is kept. A slow hash, such as bcrypt, protects
 // secrets that can be guessed; nobody guesses this one, and each call would pay for it.
 //
-// The tokens are in one file of the data directory, DIR/tokens.json, mode 0600. Processes change it
-// one after the other, under a lock, and replace it whole. [TokenStore.Check] reads it each time,
+// The tokens are in one file, tokens.json, in a directory of the data directory with mode 0600, or in what the machines of a fleet share.
+// Processes change it one after the other, under a lock, and replace it whole. [TokenStore.Check] reads it each time,
 // so that a token that was revoked is refused by servers that run. A file that is not as this
-// package writes it, or that others may read or write, is refused whole: then no token holds.
+// package writes it, or that others may read or write, is refused whole: then no token holds. Nor does one where the file can't be read.
 //
-// A TokenStore is safe for concurrent use. It opens the files in its directory and nothing else.
+// A TokenStore is safe for concurrent use. It opens its own files and nothing else.
 //
 // [Listen] opens loopback addresses, others only where that is asked for, and Unix sockets, of which [Peer] tells the user at the other end. It opens the
 // lock beside a socket, and removes nothing but a socket of a dead server.
@@ -19,6 +19,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -29,9 +30,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +37,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/internal/guardfs/flock"
+	"moltisfs/internal/state"
 )
 
 // A Token is a token as the file keeps it: all but the secret.
@@ -86,7 +84,7 @@ const (
 
 // TokenStore is the tokens of one directory.
 type TokenStore struct {
-	dir string
+	files state.Files
 
 	mu     sync.Mutex
 	raw    []byte  // the file as it was last
@@ -108,20 +106,18 @@ func (s *TokenStore) note(id string, now time.Time) {
 		s.used[id] = now
 	}
 	s.mu.Unlock()
-	if !old {
-		return
-	}
-	name := s.usedFile(id)
-	if f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|flock.NoFollow, 0o600); err == nil {
-		_ = f.Close()
-		_ = os.Chtimes(name, now, now)
+	if old {
+		_ = s.files.Touch(id + usedSuffix)
 	}
 }
 
-func (s *TokenStore) usedFile(id string) string { return filepath.Join(s.dir, id+".used") }
-
 // Tokens is the store in dir. Nothing is opened or made yet.
-func Tokens(dir string) *TokenStore { return &TokenStore{dir: dir} }
+func Tokens(dir string) *TokenStore {
+	return TokensIn(state.Dir{Path: dir, Temp: newName, Most: maxFile, Private: true})
+}
+
+// TokensIn is the store in files.
+func TokensIn(files state.Files) *TokenStore { return &TokenStore{files: files} }
 
 // Create keeps a token like t, with an id, a secret and a time of creation of its own. The secret
 // is nowhere else from then on.
@@ -152,7 +148,7 @@ func (s *TokenStore) Create(t Token) (_ Token, secret string, err error) {
 
 // Revoke takes a token away for good.
 func (s *TokenStore) Revoke(id string) (gone Token, err error) {
-	if all, err := s.read(); err == nil && len(all) == 0 {
+	if all, err := s.read(s.files); err == nil && len(all) == 0 {
 		return gone, ErrUnknownToken // and nothing is made
 	}
 	err = s.change(func(all []Token) ([]Token, error) {
@@ -164,7 +160,7 @@ func (s *TokenStore) Revoke(id string) (gone Token, err error) {
 		return slices.Delete(all, i, i+1), nil
 	})
 	if err == nil {
-		_ = os.Remove(s.usedFile(gone.ID)) // it may never have been used
+		_ = s.files.Remove(gone.ID + usedSuffix) // it may never have been used
 	}
 	if err != nil && err != ErrUnknownToken {
 		err = fmt.Errorf("revoking a token: %w", err)
@@ -174,16 +170,21 @@ func (s *TokenStore) Revoke(id string) (gone Token, err error) {
 
 // List gives all tokens, oldest first, expired ones too.
 func (s *TokenStore) List() ([]Token, error) {
-	all, err := s.read()
+	all, err := s.read(s.files)
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.ID + usedSuffix
+	}
+	var used []state.Info
+	if err == nil {
+		used, err = s.files.Look(names...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].LastUsed = time.Time{}
-		if info, err := os.Lstat(s.usedFile(all[i].ID)); err == nil {
-			all[i].LastUsed = info.ModTime().UTC().Truncate(time.Second)
-		}
+		all[i].LastUsed = used[i].At.UTC().Truncate(time.Second)
 	}
 	return all, nil
 }
@@ -191,7 +192,7 @@ func (s *TokenStore) List() ([]Token, error) {
 // Check finds the token with this secret. The error is ErrUnknownToken, or that of tokens that can't be
 // read. Its time says nothing of the tokens but their number.
 func (s *TokenStore) Check(secret string, now time.Time) (Token, error) {
-	all, err := s.read()
+	all, err := s.read(s.files)
 	if err != nil {
 		return Token{}, fmt.Errorf("reading the tokens: %w", err)
 	}
@@ -213,11 +214,18 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// read gives the tokens that are in the file now. Callers must not change the slice.
-func (s *TokenStore) read() ([]Token, error) {
-	raw, err := readFile(s.dir)
-	if err == nil && raw != nil {
-		err = checkDir(s.dir)
+// read gives the tokens that are in the file now; none where there is no file. Callers must not change the slice.
+func (s *TokenStore) read(files state.Files) ([]Token, error) {
+	var raw []byte
+	f, err := files.Open(fileName)
+	if err == nil {
+		raw, err = io.ReadAll(io.LimitReader(f, maxFile))
+		err = errors.Join(err, f.Close())
+		if err == nil && len(raw) == 0 {
+			err = fmt.Errorf("%s is damaged: it is empty", fileName)
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	if err != nil {
 		return nil, err
@@ -236,8 +244,8 @@ func (s *TokenStore) read() ([]Token, error) {
 
 // change replaces the tokens by what edit makes of them, with nobody else changing them meanwhile.
 func (s *TokenStore) change(edit func([]Token) ([]Token, error)) error {
-	return locked(s.dir, func() error {
-		all, err := s.read()
+	return s.files.Update(context.Background(), lockName, func(files state.Files) error {
+		all, err := s.read(files)
 		if err == nil {
 			all, err = edit(slices.Clone(all))
 		}
@@ -251,7 +259,7 @@ func (s *TokenStore) change(edit func([]Token) ([]Token, error)) error {
 		if len(raw) >= maxFile { // it would not be read again
 			return ErrTooManyTokens
 		}
-		return replaceFile(s.dir, append(raw, '\n'))
+		return files.Replace(fileName, append(raw, '\n'))
 	})
 }
 
@@ -299,92 +307,9 @@ func plainID(id string) bool {
 }
 
 const (
-	fileName = "tokens.json"
-	lockName = "tokens.lock"
-	newName  = "tokens.new" // a next file that is not whole yet; it belongs to the holder of the lock
-	maxFile  = 1 << 20
+	fileName   = "tokens.json"
+	lockName   = "tokens.lock"
+	newName    = "tokens.new" // a next file that is not whole yet; it belongs to the holder of the lock
+	usedSuffix = ".used"      // behind the id of a token: its time is that of the last use
+	maxFile    = 1 << 20
 )
-
-// readFile gives the whole file, nothing where there is none.
-func readFile(dir string) ([]byte, error) {
-	name := filepath.Join(dir, fileName)
-	f, err := os.OpenFile(name, os.O_RDONLY|flock.NoFollow, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", name)
-	case others(info, 0o077):
-		return nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s is too large", name)
-	case info.Size() == 0:
-		return nil, fmt.Errorf("%s is damaged: it is empty", name)
-	}
-	raw := make([]byte, info.Size())
-	_, err = io.ReadFull(f, raw)
-	return raw, err
-}
-
-// checkDir refuses a directory in which others could put another file in the place of ours.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir)
-	if err == nil && others(info, 0o022) {
-		err = fmt.Errorf("others may write in %s (%s)", dir, info.Mode())
-	}
-	return err
-}
-
-// others reports whether the mode of a file gives one of these bits to others than its owner.
-func others(info fs.FileInfo, bits fs.FileMode) bool {
-	return runtime.GOOS != "windows" && info.Mode().Perm()&bits != 0 // there they say nothing
-}
-
-// locked calls do, which no other process runs meanwhile.
-func locked(dir string, do func() error) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|flock.NoFollow, 0o600)
-	if err != nil {
-		return err
-	}
-	defer flock.Close(lock) // gives the lock back
-	if err := flock.Lock(lock); err != nil {
-		return err
-	}
-	return do()
-}
-
-// replaceFile puts raw in the place of the file. The lock is held.
-func replaceFile(dir string, raw []byte) error {
-	name := filepath.Join(dir, newName)
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|flock.NoFollow, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(name, filepath.Join(dir, fileName))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(name))
-	}
-	// A token that was revoked must not be back after a power cut.
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync() // not every system can
-		_ = d.Close()
-	}
-	return nil
-}

@@ -185,7 +185,7 @@ func TestLongJournals(t *testing.T) {
 		raw, _ := json.Marshal(Seen{ID: fmt.Sprint("1:", i), Path: fmt.Sprint(long, i), Hash: "h", Whole: true, When: now.Add(time.Duration(i))})
 		lines.Write(append(raw, '\n'))
 	}
-	name := l.journalOf(me)
+	name := filepath.Join(dir, journalOf(me))
 	if err := os.WriteFile(name, lines.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@
 // stamp: a touch without a change is no change.
 //
 // Entries are kept per principal and session, in append-only JSON lines under our own data
-// directory, one file for each session. They survive a restart, and the processes of one session
+// directory or in what the machines of a fleet share, one file for each session. They survive a restart, and the processes of one session
 // share them. A torn last line (a crash while appending) is skipped: what was seen is forgotten,
 // never invented. A file is open only while it is read or written, and entries are in memory for the sessions that were used last.
 //
@@ -24,14 +24,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"moltisfs/internal/state"
 )
 
 // Range is a run of whole lines, or of the things that Unit names. It is 1-based, both ends included.
@@ -84,7 +86,7 @@ const (
 
 // ReadLog is the set of histories under one directory.
 type ReadLog struct {
-	dir      string
+	files    state.Files
 	kept     contents
 	sessions Recent[*journal]
 
@@ -100,7 +102,12 @@ func Open(dir string) (*ReadLog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the read log: %w", err)
 	}
-	return &ReadLog{dir: dir, kept: contents{dir: filepath.Join(dir, "content")}, sessions: Recent[*journal]{Most: maxInMemory}}, nil
+	return OpenIn(state.Dir{Path: dir}, dir), nil
+}
+
+// OpenIn is Open with the journals in files. Contents are kept in dir all the same: they are of this machine.
+func OpenIn(files state.Files, dir string) *ReadLog {
+	return &ReadLog{files: files, kept: contents{dir: filepath.Join(dir, "content")}, sessions: Recent[*journal]{Most: maxInMemory}}
 }
 
 // Look finds what the session knows of the object: by identity first, then by canonical path. ok is
@@ -177,7 +184,10 @@ func (l *ReadLog) Saw(k Key, s Seen) error {
 
 // Began says that the session has a journal. Asking makes none.
 func (l *ReadLog) Began(k Key) bool {
-	_, err := os.Stat(l.journalOf(k))
+	f, err := l.files.Open(journalOf(k))
+	if err == nil {
+		f.Close() //nolint:errcheck // nothing was written to it
+	}
 	return err == nil
 }
 
@@ -229,7 +239,7 @@ func (l *ReadLog) Content(hash string) ([]byte, bool) { return l.kept.find(hash)
 func (l *ReadLog) End(k Key, forever bool) error {
 	l.sessions.End(k)
 	if forever {
-		if err := os.Remove(l.journalOf(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := l.files.Remove(journalOf(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("ending a read log: %w", err)
 		}
 	}
@@ -247,10 +257,12 @@ func (l *ReadLog) Close() error {
 
 // journalOf is the file of a session. Names come from callers, so they are hashed: no session name may become a path. The NUL
 // keeps ("a","bc") apart from ("ab","c").
-func (l *ReadLog) journalOf(k Key) string {
+func journalOf(k Key) string {
 	sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
-	return filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl")
+	return hex.EncodeToString(sum[:16]) + journalSuffix
 }
+
+const journalSuffix = ".jsonl"
 
 // session gives the journal of a session as it is now, which is the caller's until done.
 func (l *ReadLog) session(k Key) (ses *journal, done func(), err error) {
@@ -258,7 +270,7 @@ func (l *ReadLog) session(k Key) (ses *journal, done func(), err error) {
 		return nil, nil, err
 	}
 	if ses = l.sessions.Get(k); ses == nil {
-		ses = &journal{path: l.journalOf(k)}
+		ses = &journal{files: l.files, name: journalOf(k)}
 	}
 	ses.mu.Lock()
 	done = func() {
@@ -282,40 +294,37 @@ func (l *ReadLog) enter() error {
 		return nil
 	}
 	l.swept = time.Now()
-	stamp := filepath.Join(l.dir, "swept")
-	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < day {
-		return nil
-	}
-	if os.WriteFile(stamp, nil, 0o600) == nil && os.Chtimes(stamp, l.swept, l.swept) == nil {
+	if was, err := l.files.Look(stampName); err == nil && time.Since(was[0].At) >= day && l.files.Touch(stampName) == nil {
 		l.sweeping.Go(l.sweep)
 	}
 	return nil
 }
 
-// sweep removes what is too old, until Close.
+// stampName is the file whose time is that of the last sweep.
+const stampName = "swept"
+
+// sweep removes what is too old, until Close. Losing a journal costs a second reading, no more.
 func (l *ReadLog) sweep() {
 	l.kept.expire()
-	d, err := os.Open(l.dir)
+	names, err := l.files.List()
 	if err != nil {
 		return // tomorrow
 	}
-	defer d.Close() //nolint:errcheck // nothing was written to it
-	for {
-		some, err := d.ReadDir(256)
-		for _, f := range some {
+	for some := range slices.Chunk(names, 256) {
+		is, err := l.files.Look(some...)
+		if err != nil {
+			return
+		}
+		for i, name := range some {
 			l.mu.Lock()
 			closed := l.closed
 			l.mu.Unlock()
 			if closed {
 				return
 			}
-			info, err := f.Info()
-			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
-				_ = os.Remove(filepath.Join(l.dir, f.Name())) // losing it costs a second reading, no more
+			if !is[i].At.IsZero() && time.Since(is[i].At) > staleAfter {
+				_ = l.files.Remove(name)
 			}
-		}
-		if err != nil {
-			return
 		}
 	}
 }
@@ -323,61 +332,52 @@ func (l *ReadLog) sweep() {
 // journal is the file of one session, and its entries. Other processes append to the same file; catchUp reads
 // their lines.
 type journal struct {
-	mu      sync.Mutex
-	path    string
-	was     fs.FileInfo // of the file at the last look; nil: there was none
-	applied int64       // bytes of the journal already in the maps
-	live    int64       // bytes that the last compaction left
-	byID    map[string]*Seen
-	byPath  map[string]*Seen
+	mu     sync.Mutex
+	files  state.Files
+	name   string
+	mark   state.Mark // how far it has been read
+	torn   []byte     // the last of that, which is no whole line yet
+	live   int64      // bytes that the last compaction left
+	byID   map[string]*Seen
+	byPath map[string]*Seen
 }
 
-// catchUp reads the lines that are new.
+// catchUp reads the lines that are new, and compacts a journal that has grown too long.
 func (s *journal) catchUp() error {
-	info, err := os.Stat(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		s.was, s.applied, s.live, s.byID, s.byPath = nil, 0, 0, nil, nil
-		return nil
+	if err := s.read(); err != nil {
+		return err
 	}
+	if s.mark.Bytes > rewriteAfter+2*s.live && len(s.byPath) > 0 {
+		return s.compact()
+	}
+	return nil
+}
+
+// read reads the lines that are new.
+func (s *journal) read() error {
+	tail, anew, err := s.files.Since(s.name, &s.mark)
 	if err != nil {
-		return fmt.Errorf("looking at the read log: %w", err)
-	}
-	if s.was != nil && os.SameFile(s.was, info) && s.was.Size() == info.Size() && s.was.ModTime().Equal(info.ModTime()) {
-		return nil
-	}
-	f, err := os.Open(s.path)
-	if err != nil {
-		return fmt.Errorf("opening the read log: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // nothing was written to it
-	if info, err = f.Stat(); err != nil {
-		return fmt.Errorf("looking at the read log: %w", err)
-	}
-	if s.was == nil || !os.SameFile(s.was, info) || info.Size() <= s.applied {
-		// Another process compacted the journal, or it was removed: start over with what is there.
-		s.applied, s.live, s.byID, s.byPath = 0, 0, map[string]*Seen{}, map[string]*Seen{}
-	}
-	tail := make([]byte, info.Size()-s.applied)
-	n, err := f.ReadAt(tail, s.applied)
-	if err != nil && err != io.EOF {
 		return fmt.Errorf("reading the read log: %w", err)
 	}
-	tail, s.was = tail[:n], info
+	if anew { // another process compacted the journal, or it was removed: start over with what is there
+		s.torn, s.live, s.byID, s.byPath = nil, 0, map[string]*Seen{}, map[string]*Seen{}
+	}
+	if len(tail) == 0 {
+		return nil
+	}
+	tail = append(s.torn, tail...)
 	for {
 		line, rest, whole := bytes.Cut(tail, []byte("\n"))
 		if !whole {
-			break // a torn or unfinished line: read it again next time
+			break // a torn or unfinished line: its rest may come
 		}
-		s.applied += int64(len(line)) + 1
 		tail = rest
 		var e Seen
 		if json.Unmarshal(line, &e) == nil && e.Path != "" {
 			s.apply(e)
 		}
 	}
-	if s.applied > rewriteAfter+2*s.live && len(s.byPath) > 0 {
-		return s.compact()
-	}
+	s.torn = bytes.Clone(tail)
 	return nil
 }
 
@@ -411,10 +411,10 @@ func (s *journal) append(e Seen) error {
 	}
 	// A torn line that a crash left would swallow this one. A newline first ends it; empty lines
 	// are skipped.
-	if s.was != nil && s.was.Size() > s.applied {
+	if len(s.torn) > 0 {
 		line = append([]byte("\n"), line...)
 	}
-	if err := appendTo(s.path, append(line, '\n')); err != nil {
+	if err := s.files.Append(s.name, append(line, '\n')); err != nil {
 		return fmt.Errorf("writing the read log: %w", err)
 	}
 	return s.catchUp()
@@ -431,69 +431,58 @@ func (s *journal) compact() error {
 			return fmt.Errorf("encoding the read log: %w", err)
 		}
 	}
-	info, err := replace(s.path, b.Bytes())
-	if err != nil {
+	if err := s.files.Replace(s.name, b.Bytes()); err != nil {
 		return fmt.Errorf("compacting the read log: %w", err)
 	}
-	s.was, s.applied, s.live = info, int64(b.Len()), int64(b.Len())
+	if err := s.read(); err != nil {
+		return err
+	}
+	s.live = s.mark.Bytes
 	return nil
-}
-
-// replace puts a file with content at path, complete before it has that name. A process that has an old one open sees that
-// it is another file. It is not synced: a torn journal loses entries.
-func replace(path string, content []byte) (info fs.FileInfo, err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return nil, err
-	}
-	if _, err = tmp.Write(content); err == nil {
-		info, err = tmp.Stat()
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return info, err
 }
 
 // PurgeHashes takes every entry of a content with one of these hashes out of the journals under
 // dir. Those files then count as unread, or as changed since an earlier reading. Entries that a session
 // records at the same moment may be lost too, which is safe.
 func PurgeHashes(dir string, hashes []string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		return fmt.Errorf("purging the read log: %w", err)
-	}
+	return PurgeHashesIn(state.Dir{Path: dir}, hashes)
+}
+
+// PurgeHashesIn is PurgeHashes for the journals in files.
+func PurgeHashesIn(files state.Files, hashes []string) error {
 	purge := map[string]bool{}
 	for _, h := range hashes {
 		purge[h] = true
 	}
-	for _, name := range names {
-		old, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("purging the read log: %w", err)
-		}
-		var kept []byte
-		for line := range bytes.Lines(old) {
-			var e Seen
-			// A torn line says nothing, and may hold a hash that must go: drop it too.
-			if json.Unmarshal(line, &e) == nil && !purge[e.Hash] {
-				kept = append(kept, line...)
-			}
-		}
-		if len(kept) == len(old) {
-			continue
-		}
-		if _, err := replace(name, kept); err != nil {
-			return fmt.Errorf("purging the read log: %w", err)
+	all, err := files.List()
+	for _, name := range all {
+		if err == nil && strings.HasSuffix(name, journalSuffix) {
+			err = purgeHashes(files, name, purge)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("purging the read log: %w", err)
+	}
 	return nil
+}
+
+func purgeHashes(files state.Files, name string, purge map[string]bool) error {
+	old, _, err := files.Since(name, &state.Mark{})
+	if err != nil {
+		return err
+	}
+	var kept []byte
+	for line := range bytes.Lines(old) {
+		var e Seen
+		// A torn line says nothing, and may hold a hash that must go: drop it too.
+		if json.Unmarshal(line, &e) == nil && !purge[e.Hash] {
+			kept = append(kept, line...)
+		}
+	}
+	if len(kept) == len(old) {
+		return nil
+	}
+	return files.Replace(name, kept)
 }
 
 // merge sorts the ranges and joins those that touch or overlap. It drops empty ones.

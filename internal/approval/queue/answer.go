@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,27 +88,42 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is the beginning of %d ids", e.Prefix, len(e.IDs))
 }
 
-// unanswered gives the IDs of the questions without an answer. Some may be gone.
-func (q *Queue) unanswered() ([]string, error) {
+// unanswered gives the IDs of the questions without an answer, and whether each waits: else it is gone.
+func (q *Queue) unanswered() (ids []string, waits []bool, err error) {
 	n, err := q.names()
-	return slices.DeleteFunc(n[questionFile], func(id string) bool { return slices.Contains(n[answerFile], id) }), err
+	if err != nil {
+		return nil, nil, err
+	}
+	for id := range n[questionFile] {
+		if !n[answerFile][id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	waits, err = q.waits(ids)
+	return ids, waits, err
 }
 
 // List gives the questions that wait, or all on record, oldest first and without their diffs. A file
 // that can't be read is no question.
 func (q *Queue) List(all bool) ([]Entry, error) {
-	ids, err := q.unanswered()
+	ids, waits, err := q.unanswered()
 	if all && err == nil {
-		ids, err = q.ids("")
+		if ids, err = q.ids(""); err == nil {
+			waits, err = q.waits(ids)
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	var out []Entry
-	for _, id := range ids {
-		if e, err := q.get(id, nil); err == nil && (all || e.State == Pending) {
+	for i, id := range ids {
+		if e, err := q.read(id, waits[i], nil); err == nil && (all || e.State == Pending) {
 			out = append(out, e)
 		}
 	}
 	slices.SortFunc(out, older)
-	return out, err
+	return out, nil
 }
 
 // older orders entries by the time of the question.
@@ -117,7 +132,7 @@ func older(a, b Entry) int { return cmp.Or(a.Asked.Compare(b.Asked), strings.Com
 // ids lists the ids that begin so, sorted.
 func (q *Queue) ids(prefix string) ([]string, error) {
 	n, err := q.names()
-	ids := slices.Concat(n[questionFile], n[answerFile])
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(n[questionFile])), maps.Keys(n[answerFile]))
 	slices.Sort(ids)
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return !strings.HasPrefix(id, prefix) }), err
 }
@@ -151,8 +166,17 @@ func (q *Queue) get(id string, diff *string) (Entry, error) {
 	if !isID(id) {
 		return Entry{}, ErrNotFound
 	}
-	// The question is looked at first: its end is on record before it is removed, or its lock given back.
-	e, waits, err := q.readQuestion(id, diff)
+	waits, err := q.waits([]string{id})
+	if err != nil {
+		return Entry{}, err
+	}
+	return q.read(id, waits[0], diff)
+}
+
+// read reads a question of which it was known a moment ago whether it waits. That was looked at first, since the end of a question is on
+// record before it is removed, or let go.
+func (q *Queue) read(id string, waits bool, diff *string) (Entry, error) {
+	e, err := q.readQuestion(id, diff)
 	if !waits {
 		e.State = Gone
 	}
@@ -176,24 +200,15 @@ const maxReason = 4 << 10
 
 // Saw notes that by was shown the question with this ID whole, as Get gives it.
 func (q *Queue) Saw(id string, by By) error {
-	if !isID(id) || q.check() != nil || !q.there(id, questionFile) {
+	if !isID(id) || !q.there(id, questionFile) {
 		return ErrNotFound
 	}
-	if info, err := os.Lstat(q.file(id, shownFile)); err == nil && !plausible(info) {
-		return fmt.Errorf("%s is not a file of ours", q.file(id, shownFile))
-	}
-	f, err := os.OpenFile(q.file(id, shownFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // else it was not shown
-	_, err = fmt.Fprintf(f, "%q\n", by.Name)
-	return err
+	return q.files.Append(id+shownFile, fmt.Appendf(nil, "%q\n", by.Name))
 }
 
 // saw reports whether by was shown the question with this ID whole.
 func (q *Queue) saw(id string, by By) bool {
-	f, err := q.open(id, shownFile)
+	f, err := q.files.Open(id + shownFile)
 	if err != nil {
 		return false
 	}

@@ -19,13 +19,13 @@ type Follower struct {
 // Look gives the questions that have come since the last look, the first time all that wait, and those that have ended since. None has its
 // diff. A question is read when it comes and when it ends: between, only its lock is looked at.
 func (f *Follower) Look() (came, over []Entry, err error) {
-	ids, err := f.Queue.unanswered()
+	ids, held, err := f.Queue.unanswered()
 	if err != nil {
 		return nil, nil, err
 	}
 	waits := map[string]bool{}
-	for _, id := range ids {
-		if !f.Queue.waits(id) {
+	for i, id := range ids {
+		if !held[i] {
 			continue
 		}
 		if waits[id] = f.known[id]; waits[id] {

@@ -18,13 +18,15 @@ func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	q := Open(filepath.Join(dir, "approvals"))
-	must(t, os.Mkdir(q.dir, 0o700))
-	p, f, _, err := Open(dir).put(example()) // a real one, elsewhere
+	must(t, os.Mkdir(dirOf(q), 0o700))
+	elsewhere := Open(dir)
+	p, release, _, err := elsewhere.put(example())
 	must(t, err)
-	defer f.Close()
-	text, err := os.ReadFile(f.Name())
+	defer release()
+	real := fileOf(elsewhere, p.ID, questionFile)
+	text, err := os.ReadFile(real)
 	must(t, err)
-	at := func(name string) string { return filepath.Join(q.dir, name) }
+	at := func(name string) string { return filepath.Join(dirOf(q), name) }
 	must(t, os.Mkdir(at("000000000001.question"), 0o700))
 	must(t, os.WriteFile(at("000000000002.question"), text[:len(text)/2], 0o600))
 	must(t, os.WriteFile(at("000000000003.question"), text, 0o600)) // that of another id
@@ -34,21 +36,21 @@ func TestForeign(t *testing.T) {
 	must(t, huge.Truncate(1<<40))
 	must(t, huge.Close())
 	if runtime.GOOS != "windows" {
-		must(t, os.Symlink(f.Name(), at(p.ID+questionFile)))
+		must(t, os.Symlink(real, at(p.ID+questionFile)))
 	}
 	for _, all := range []bool{false, true} {
 		if list, err := q.List(all); err != nil || len(list) > 0 {
 			t.Errorf("%v %v", list, err)
 		}
 	}
-	before := namesIn(t, q.dir)
+	before := namesIn(t, dirOf(q))
 	asked, answer := ask(t.Context(), t, q, example())
 	_, err = answered(q, asked.ID, approval.Approved, By{Name: "ann"}, "")
 	must(t, err)
 	if a := <-answer; a.Decision != approval.Approved {
 		t.Errorf("%+v", a)
 	}
-	after := slices.DeleteFunc(namesIn(t, q.dir), func(n string) bool { return strings.HasPrefix(n, asked.ID) })
+	after := slices.DeleteFunc(namesIn(t, dirOf(q)), func(n string) bool { return strings.HasPrefix(n, asked.ID) })
 	if !slices.Equal(before, after) {
 		t.Errorf("%v became %v", before, after)
 	}
@@ -87,12 +89,13 @@ func TestForeignAnswer(t *testing.T) {
 	} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
-		file, elsewhere := q.file(asked.ID, answerFile), filepath.Join(t.TempDir(), "answer")
+		file, elsewhere := fileOf(q, asked.ID, answerFile), filepath.Join(t.TempDir(), "answer")
 		e := good
 		e.ID = asked.ID
 		c.change(&e)
-		text, err := encode(e)
+		pieces, err := encode(e)
 		must(t, err)
+		text := pieces[0]
 		if c.cut != 0 {
 			text = text[:max(c.cut, 0)]
 		}
@@ -152,32 +155,32 @@ func TestRetention(t *testing.T) {
 		"too much": {12, time.Hour, 7 << 20, 9},
 	} {
 		q := Open(t.TempDir())
-		_, waits, _, err := q.put(example())
+		waits, let, _, err := q.put(example())
 		must(t, err)
-		defer waits.Close()
-		asked, answered, _, err := q.put(example()) // its asker has not looked yet
+		defer let()
+		asked, release, _, err := q.put(example()) // its asker has not looked yet
 		must(t, err)
-		defer answered.Close()
+		defer release()
 		asked.State, asked.By = Approved, "ann"
 		must(t, q.recordEnd(t.Context(), asked))
 		for i := range c.over {
-			name := q.file(fmt.Sprintf("%012x", i), answerFile)
+			name := fileOf(q, fmt.Sprintf("%012x", i), answerFile)
 			must(t, os.WriteFile(name, nil, 0o600))
 			must(t, os.Truncate(name, c.size))
 			must(t, os.Chtimes(name, now, now.Add(-c.age-time.Duration(i)*time.Second)))
 		}
 		old := now.Add(-100 * keptFor)
-		must(t, os.Chtimes(waits.Name(), old, old))
-		must(t, os.Chtimes(answered.Name(), old, old))
+		must(t, os.Chtimes(fileOf(q, waits.ID, questionFile), old, old))
+		must(t, os.Chtimes(fileOf(q, asked.ID, questionFile), old, old))
 		killed, dead, _, err := q.put(example())
 		must(t, err)
-		dead.Close()
-		must(t, os.WriteFile(q.file("dddddddddddd", shownFile), nil, 0o600))
-		must(t, os.WriteFile(q.file("eeeeeeeeeeee", questionFile), []byte("half"), 0o600))
-		must(t, os.Chtimes(q.file("eeeeeeeeeeee", questionFile), old, old))
+		dead()
+		must(t, os.WriteFile(fileOf(q, "dddddddddddd", shownFile), nil, 0o600))
+		must(t, os.WriteFile(fileOf(q, "eeeeeeeeeeee", questionFile), []byte("half"), 0o600))
+		must(t, os.Chtimes(fileOf(q, "eeeeeeeeeeee", questionFile), old, old))
 		waiting, err := q.sweep(now)
 		must(t, err)
-		left := namesIn(t, q.dir)
+		left := namesIn(t, dirOf(q))
 		if waiting["agent"] != 1 || len(waiting) != 1 || len(left) != c.left+4 {
 			t.Errorf("%s: %v wait, %d files are left", name, waiting, len(left))
 		}

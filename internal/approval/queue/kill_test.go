@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
 )
 
@@ -30,14 +31,16 @@ func TestMain(m *testing.M) {
 		a, err := q.Ask(context.Background(), example())
 		fmt.Println(a, err)
 	case "answer":
-		q.step = func(what string) error {
-			if what == strings.ReplaceAll(words[4], "_", " ") {
+		d := q.files.(state.Dir)
+		d.Fault = func(step string) error {
+			if step == strings.ReplaceAll(words[4], "_", " ") {
 				p, _ := os.FindProcess(os.Getpid())
 				_ = p.Kill()
 				select {}
 			}
 			return nil
 		}
+		q = OpenIn(d)
 		fmt.Println("ready")
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until all others are ready too
 		_, err := answered(q, words[2], approval.Approved, By{Name: words[3]}, "")
@@ -73,7 +76,7 @@ func start(t *testing.T, words ...string) child {
 func TestAskerKilled(t *testing.T) {
 	t.Parallel()
 	q := Open(t.TempDir())
-	asker := start(t, "ask", q.dir)
+	asker := start(t, "ask", dirOf(q))
 	var list []Entry
 	testdir.Until(t, "the question", func() (there bool) {
 		var err error
@@ -96,7 +99,7 @@ func TestAskerKilled(t *testing.T) {
 	if waiting, err := q.sweep(time.Now()); err != nil || len(waiting) != 0 {
 		t.Error(waiting, err)
 	}
-	if left := namesIn(t, q.dir); len(left) != 1 || left[0] != list[0].ID+answerFile {
+	if left := namesIn(t, dirOf(q)); len(left) != 1 || left[0] != list[0].ID+answerFile {
 		t.Error("its question is left", left)
 	}
 }
@@ -112,7 +115,7 @@ func TestAnswererKilled(t *testing.T) {
 	} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
-		killed := start(t, "answer", q.dir, asked.ID, "bob", c.at)
+		killed := start(t, "answer", dirOf(q), asked.ID, "bob", c.at)
 		fmt.Fprintln(killed.in)
 		if err := killed.Wait(); err == nil {
 			t.Errorf("%s: it was not killed", c.at)
@@ -126,7 +129,7 @@ func TestAnswererKilled(t *testing.T) {
 		}
 		_, err = q.sweep(time.Now())
 		must(t, err)
-		if left := namesIn(t, q.dir); len(left) != 1 {
+		if left := namesIn(t, dirOf(q)); len(left) != 1 {
 			t.Errorf("%s: %v", c.at, left)
 		}
 	}
@@ -139,7 +142,7 @@ func TestProcessesAnswer(t *testing.T) {
 	asked, answer := ask(t.Context(), t, q, example())
 	var all []child
 	for i := range 6 {
-		c := start(t, "answer", q.dir, asked.ID, fmt.Sprint("p", i), "never")
+		c := start(t, "answer", dirOf(q), asked.ID, fmt.Sprint("p", i), "never")
 		_, err := c.out.ReadString('\n')
 		must(t, err)
 		all = append(all, c)

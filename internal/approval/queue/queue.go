@@ -45,20 +45,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/internal/approval"
-	"moltisfs/internal/guardfs/flock"
 	"moltisfs/internal/share"
+	"moltisfs/internal/state"
 )
 
-// lookEvery is the time between two looks for an answer: short for people, long for a machine.
-const lookEvery = 200 * time.Millisecond
+// lookEvery is the time between two looks for an answer: short for people, long for a machine. Where the files tell of changes it is
+// looked seldom, should they have failed to.
+const (
+	lookEvery  = 200 * time.Millisecond
+	lookSeldom = 2 * time.Second
+)
 
 // The limits of the questions that wait.
 const (
@@ -87,26 +90,28 @@ type Queue struct {
 	// Waits, where set, hears of each question that this Queue has put, before Ask waits for its answer.
 	Waits func(Entry)
 
-	dir  string
-	step func(what string) error // for tests: it is told of each step, and can make it fail
+	files state.Files
 }
 
 var _ approval.Approver = (*Queue)(nil)
 
 // Open is the queue in dir, which is made when it is needed.
 func Open(dir string) *Queue {
-	return &Queue{dir: dir, step: func(string) error { return nil }}
+	return OpenIn(state.Dir{Path: dir, Temp: tempFile, Most: maxQuestion})
 }
+
+// OpenIn is the queue in files.
+func OpenIn(files state.Files) *Queue { return &Queue{files: files} }
+
+// errLost is the error of an Ask whose question nobody can answer any more.
+var errLost = errors.New("the question is gone: this gateway was out of touch with its fleet for too long; send the call again")
 
 // Ask puts a question and waits until it is answered, or until ctx ends.
 func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.Answer, error) {
 	if a, over := approval.ContextAnswer(ctx); over {
 		return a, nil
 	}
-	if err := os.MkdirAll(q.dir, 0o700); err != nil {
-		return approval.Answer{}, fmt.Errorf("making the queue: %w", err)
-	}
-	e, file, full, err := q.take(ctx, question)
+	e, release, full, err := q.take(ctx, question)
 	if a, over := approval.ContextAnswer(ctx); over && err != nil {
 		return a, nil
 	}
@@ -114,11 +119,17 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 		return approval.Answer{Reason: full}, err
 	}
 	defer q.forget(e.ID)
-	defer flock.Close(file) //nolint:errcheck // closing gives the lock back
+	defer release()
 	if q.Waits != nil {
 		q.Waits(e)
 	}
-	tick := time.NewTicker(lookEvery)
+	changed, stop := q.files.Changes(e.ID)
+	defer stop()
+	every := lookEvery
+	if changed != nil {
+		every = lookSeldom
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		a, err := q.answered(e)
@@ -126,7 +137,11 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 			return a, err
 		}
 		select {
+		case <-changed:
 		case <-tick.C:
+			if held, err := q.files.Held(e.ID + questionFile); changed != nil && err == nil && !held[0] {
+				return approval.Answer{}, errLost
+			}
 		case <-ctx.Done():
 			return q.end(ctx, e)
 		}
@@ -134,83 +149,52 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 }
 
 // take puts a question where there is room for it, one at a time, or says why there is none.
-func (q *Queue) take(ctx context.Context, question approval.Question) (e Entry, file *os.File, full string, err error) {
-	turn, err := q.turn(ctx)
-	if err != nil {
-		return e, nil, "", fmt.Errorf("locking the queue: %w", err)
+func (q *Queue) take(ctx context.Context, question approval.Question) (e Entry, release func(), full string, err error) {
+	err = q.turn(ctx, func(q *Queue) error {
+		waiting, err := q.sweep(time.Now())
+		if err != nil {
+			return fmt.Errorf("looking into the queue: %w", err)
+		}
+		all, own, most := 0, waiting[question.Principal], int(share.Part(maxWaiting))
+		for _, n := range waiting {
+			all += n
+		}
+		switch {
+		case own >= most:
+			full = fmt.Sprintf("%d of your questions wait already, and that is the most", own)
+		case all >= maxWaiting:
+			full = fmt.Sprintf("%d questions wait already", all)
+		default:
+			e, release, full, err = q.put(question)
+		}
+		return err
+	})
+	if err != nil && release != nil {
+		release()
 	}
-	defer flock.Close(turn) //nolint:errcheck // closing gives the lock back
-	waiting, err := q.sweep(time.Now())
-	if err != nil {
-		return e, nil, "", fmt.Errorf("looking into the queue: %w", err)
-	}
-	all, own, most := 0, waiting[question.Principal], int(share.Part(maxWaiting))
-	for _, n := range waiting {
-		all += n
-	}
-	switch {
-	case own >= most:
-		return e, nil, fmt.Sprintf("%d of your questions wait already, and that is the most", own), nil
-	case all >= maxWaiting:
-		return e, nil, fmt.Sprintf("%d questions wait already", all), nil
-	}
-	return q.put(question)
+	return e, release, full, err
 }
 
-// turn takes the lock under which the set of questions that wait, and of those that are over, changes.
-func (q *Queue) turn(ctx context.Context) (*os.File, error) {
-	if err := q.check(); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(q.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	for err == nil {
-		held, no := flock.TryLock(f)
-		if held {
-			return f, nil
-		}
-		select {
-		case <-time.After(time.Millisecond):
-			err = no
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	if f != nil {
-		f.Close() //nolint:errcheck // nothing was written to it
-	}
-	return nil, err
+// turn runs do alone, with the files as they are meanwhile: the set of questions that wait, and of those that are over, changes nowhere else.
+func (q *Queue) turn(ctx context.Context, do func(*Queue) error) error {
+	return q.files.Update(ctx, "lock", func(files state.Files) error { return do(OpenIn(files)) })
 }
 
-// put stores a question and locks its file. Nobody takes it for one before it is whole: see readQuestion.
-func (q *Queue) put(question approval.Question) (e Entry, f *os.File, full string, err error) {
+// put stores a question and holds its file. Nobody takes it for one before it is whole: see readQuestion.
+func (q *Queue) put(question approval.Question) (e Entry, release func(), full string, err error) {
 	var id [idLen / 2]byte
 	rand.Read(id[:]) //nolint:errcheck // never fails
 	diff := question.Diff
 	question.Diff = ""
 	e = Entry{ID: hex.EncodeToString(id[:]), State: Pending, Question: question, Asked: time.Now(), PID: os.Getpid()}
-	text, err := encode(e, diff)
-	if err != nil || len(text) > maxQuestion {
-		return e, nil, fmt.Sprintf("the question has %d bytes, and the queue takes %d; make smaller changes",
-			len(text), maxQuestion), err
+	pieces, err := encode(e, diff)
+	if n := len(pieces[0]) + len(pieces[1]); err != nil || n > maxQuestion {
+		return e, nil, fmt.Sprintf("the question has %d bytes, and the queue takes %d; make smaller changes", n, maxQuestion), err
 	}
-	f, err = os.OpenFile(q.file(e.ID, questionFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err = q.did("create"+questionFile, err); err == nil {
-		err = flock.Lock(f) // a reader has the lock for a moment
+	if release, err = q.files.Hold(e.ID+questionFile, pieces...); err != nil {
+		err = fmt.Errorf("putting the question on record: %w", err)
 	}
-	if err == nil {
-		err = q.write(f, text)
-	}
-	if err == nil {
-		err = q.syncDir()
-	}
-	if err != nil {
-		if f != nil {
-			os.Remove(f.Name()) //nolint:errcheck // unlocked it is nobody's question
-			flock.Close(f)      //nolint:errcheck // it is gone
-		}
-		return e, nil, "", fmt.Errorf("putting the question on record: %w", err)
-	}
-	return e, f, "", nil
+	return e, release, "", err
 }
 
 // end takes a question back that nobody answered. If somebody did just now, and was told so, it
@@ -251,49 +235,27 @@ func (q *Queue) answered(e Entry) (approval.Answer, error) {
 
 // recordEnd puts the end of a question on record. It is fs.ErrExist if there is one already.
 func (q *Queue) recordEnd(ctx context.Context, e Entry) error {
-	turn, err := q.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer flock.Close(turn) //nolint:errcheck // closing gives the lock back
-	return q.record(e)
+	return q.turn(ctx, func(q *Queue) error { return q.record(e) })
 }
 
 // record is recordEnd for a caller that has the turn.
 func (q *Queue) record(e Entry) error {
-	name, temp := q.file(e.ID, answerFile), filepath.Join(q.dir, tempFile)
-	if _, err := os.Lstat(name); err == nil {
+	if q.there(e.ID, answerFile) {
 		return fs.ErrExist
 	}
 	e.Question.Diff = ""
-	text, err := encode(e)
+	pieces, err := encode(e)
 	if err != nil {
 		return err
 	}
-	os.Remove(temp) //nolint:errcheck // it is there only if its writer was killed
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err = q.did("create", err); err == nil {
-		err = q.write(f, text)
-	}
-	if f != nil {
-		f.Close() //nolint:errcheck // it is on stable storage, or of no use
-	}
-	if err == nil {
-		err = q.did("rename", os.Rename(temp, name))
-	}
-	if err != nil {
-		os.Remove(temp) //nolint:errcheck // then the next writer does it
-		return err
-	}
-	q.syncDir() //nolint:errcheck // the answer counts; a power cut ends its question anyway
-	return nil
+	return q.files.Replace(e.ID+answerFile, pieces[0])
 }
 
-// forget removes a question whose end is on record, and the names of the people who were shown it.
+// forget removes a question whose end is on record, and the names of the people who were shown it. Where that fails a sweep does it.
 func (q *Queue) forget(id string) {
 	if q.there(id, answerFile) {
-		os.Remove(q.file(id, questionFile)) //nolint:errcheck // then a sweep does it
-		os.Remove(q.file(id, shownFile))    //nolint:errcheck // the same
+		_ = q.files.Remove(id + questionFile)
+		_ = q.files.Remove(id + shownFile)
 	}
 }
 
@@ -305,61 +267,61 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 		return nil, err
 	}
 	waiting = map[string]int{}
-	type past struct {
-		name string
-		info fs.FileInfo
+	var over []string // names of files that are kept for a while
+	ids := slices.Sorted(maps.Keys(n[questionFile]))
+	waits, err := q.waits(ids)
+	if err != nil {
+		return nil, err
 	}
-	var over []past
-	for _, id := range n[questionFile] {
-		e, waits, err := q.readQuestion(id, nil)
+	for i, id := range ids {
+		e, err := q.readQuestion(id, nil)
 		switch {
-		case waits && !q.there(id, answerFile):
+		case waits[i] && !n[answerFile][id]:
 			waiting[e.Question.Principal]++ // one that can't be read is nobody's, and waits all the same
-		case waits:
+		case waits[i]:
 		case err == nil:
 			e.State = Gone
 			_ = q.record(e) // there may be an answer, whose asker was killed
 			q.forget(id)
 		default:
-			if info, err := os.Lstat(q.file(id, questionFile)); err == nil && plausible(info) {
-				over = append(over, past{q.file(id, questionFile), info})
-			}
+			over = append(over, id+questionFile)
 		}
 	}
-	for _, id := range n[answerFile] {
-		if info, err := os.Lstat(q.file(id, answerFile)); err == nil && plausible(info) {
-			over = append(over, past{q.file(id, answerFile), info})
-		}
+	for id := range n[answerFile] {
+		over = append(over, id+answerFile)
 	}
-	slices.SortFunc(over, func(a, b past) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	is, err := q.files.Look(over...)
+	if err != nil {
+		return nil, err
+	}
+	newest := make([]int, len(over))
+	for i := range newest {
+		newest[i] = i
+	}
+	slices.SortFunc(newest, func(a, b int) int { return is[b].At.Compare(is[a].At) })
 	total := int64(0)
-	for i, p := range over {
-		total += p.info.Size()
-		if i >= keptMost || total > keptBytes || now.Sub(p.info.ModTime()) > keptFor {
-			os.Remove(p.name) //nolint:errcheck // then the next sweep does it
+	for n, i := range newest {
+		total += is[i].Size
+		if !is[i].At.IsZero() && (n >= keptMost || total > keptBytes || now.Sub(is[i].At) > keptFor) { // foreign ones stay
+			_ = q.files.Remove(over[i])
 		}
 	}
-	for _, id := range n[shownFile] {
+	for id := range n[shownFile] {
 		if !q.there(id, questionFile) {
-			os.Remove(q.file(id, shownFile)) //nolint:errcheck // the same
+			_ = q.files.Remove(id + shownFile)
 		}
 	}
 	return waiting, nil
 }
 
-// names gives the IDs of the files that are called like ours, by their kind.
-func (q *Queue) names() (map[string][]string, error) {
-	n := map[string][]string{}
-	if err := q.check(); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return n, err
-	}
-	entries, err := os.ReadDir(q.dir)
-	for _, e := range entries {
-		if id, kind, _ := strings.Cut(e.Name(), "."); isID(id) {
-			n["."+kind] = append(n["."+kind], id)
+// names gives the IDs of the files that are called like ours, by kind.
+func (q *Queue) names() (map[string]map[string]bool, error) {
+	n := map[string]map[string]bool{questionFile: {}, shownFile: {}, answerFile: {}}
+	files, err := q.files.List()
+	for _, name := range files {
+		id, kind, _ := strings.Cut(name, ".")
+		if of := n["."+kind]; of != nil && isID(id) {
+			of[id] = true
 		}
 	}
 	return n, err
@@ -370,138 +332,63 @@ func isID(id string) bool {
 	return len(id) == idLen && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-func (q *Queue) file(id, kind string) string { return filepath.Join(q.dir, id+kind) }
-
-// there reports whether a question has a file of this kind.
+// there reports whether a question has a file of this kind, whatever that is.
 func (q *Queue) there(id, kind string) bool {
-	_, err := os.Lstat(q.file(id, kind))
-	return err == nil
-}
-
-// check refuses a directory that is not our own.
-func (q *Queue) check() error {
-	info, err := os.Lstat(q.dir)
-	switch {
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is no directory", q.dir)
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0: // there the bits say nothing
-		return fmt.Errorf("others may write in %s (%v)", q.dir, info.Mode())
+	f, err := q.files.Open(id + kind)
+	if err == nil {
+		f.Close() //nolint:errcheck // nothing was written to it
 	}
-	return nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// did gives err, or else the error that a test wants of this step.
-func (q *Queue) did(what string, err error) error {
-	if err != nil {
-		return err
-	}
-	return q.step(what)
-}
-
-// encode gives values in the form in which they are stored. JSON would change a path that is not UTF-8.
-func encode(values ...any) ([]byte, error) {
+// encode gives values in the form in which they are stored, a piece for each. JSON would change a path that is not UTF-8.
+func encode(values ...any) (pieces [][]byte, err error) {
+	pieces = make([][]byte, len(values))
 	var b bytes.Buffer
 	enc := gob.NewEncoder(&b)
-	for _, v := range values {
-		if err := enc.Encode(v); err != nil {
-			return nil, err
-		}
+	for i, v := range values {
+		err = errors.Join(err, enc.Encode(v))
+		pieces[i] = bytes.Clone(b.Bytes())
+		b.Reset()
 	}
-	return b.Bytes(), nil
+	return pieces, err
 }
 
-func (q *Queue) write(f *os.File, text []byte) error {
-	_, err := f.Write(text)
-	if err = q.did("write", err); err == nil {
-		err = q.did("sync", f.Sync())
+// waits tells for each question whether its asker still waits.
+func (q *Queue) waits(ids []string) ([]bool, error) {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id + questionFile
 	}
-	return err
+	return q.files.Held(names...)
 }
 
-// syncDir puts the names on stable storage, where the system can do that.
-func (q *Queue) syncDir() error {
-	d, err := os.Open(q.dir)
+// readQuestion reads a question, and its diff unless that is nil. One that is not whole yet, or never will be, is an error.
+func (q *Queue) readQuestion(id string, diff *string) (e Entry, err error) {
+	f, err := q.files.Open(id + questionFile)
 	if err != nil {
-		return err
+		return e, err
 	}
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	if err = d.Sync(); runtime.GOOS == "windows" {
-		err = nil
-	}
-	return q.did("sync directory", err)
-}
-
-// open opens a file of ours, and refuses one that is not regular: a fifo would block, and a link
-// lead elsewhere.
-func (q *Queue) open(id, kind string) (*os.File, error) {
-	name := q.file(id, kind)
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !plausible(info) {
-		return nil, fmt.Errorf("%s is not a file of ours", name)
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	if is, err := f.Stat(); err != nil || !os.SameFile(info, is) {
-		f.Close() //nolint:errcheck // nothing was written to it
-		return nil, fmt.Errorf("%s is not a file of ours", name)
-	}
-	return f, nil
-}
-
-// plausible reports whether a file may be one of ours.
-func plausible(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && info.Size() <= maxQuestion
-}
-
-// readQuestion reads a question, and its diff unless that is nil, and says whether its asker still waits.
-// One that is not whole yet, or never will be, is an error.
-func (q *Queue) readQuestion(id string, diff *string) (e Entry, waits bool, err error) {
-	f, err := q.open(id, questionFile)
-	if err != nil {
-		return e, false, err
-	}
-	defer flock.Close(f) //nolint:errcheck // closing gives the lock back
-	free, err := flock.TryLockShared(f)
+	defer f.Close() //nolint:errcheck // nothing was written to it
 	dec := gob.NewDecoder(io.LimitReader(f, maxQuestion))
-	if err == nil {
-		err = dec.Decode(&e)
-	}
-	if err == nil && diff != nil {
+	if err = dec.Decode(&e); err == nil && diff != nil {
 		err = dec.Decode(diff)
 	}
 	if err == nil && e.ID != id {
-		err = fmt.Errorf("%s is not question %s", f.Name(), id)
+		err = fmt.Errorf("%s is not question %s", e.ID, id)
 	}
-	return e, !free, err
-}
-
-// waits reports whether the asker of a question still holds the lock of its file, which is not read.
-func (q *Queue) waits(id string) bool {
-	f, err := q.open(id, questionFile)
-	if err != nil {
-		return false
-	}
-	defer flock.Close(f) //nolint:errcheck // closing gives the lock back
-	free, err := flock.TryLockShared(f)
-	return err == nil && !free
+	return e, err
 }
 
 func (q *Queue) readAnswer(id string) (e Entry, err error) {
-	f, err := q.open(id, answerFile)
+	f, err := q.files.Open(id + answerFile)
 	if err != nil {
 		return e, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written to it
 	err = gob.NewDecoder(io.LimitReader(f, maxQuestion)).Decode(&e)
 	if err != nil || e.ID != id || !slices.Contains([]State{Approved, Denied, Expired, Cancelled, Gone}, e.State) {
-		return Entry{}, fmt.Errorf("%s is no answer to %s", f.Name(), id)
+		return Entry{}, fmt.Errorf("%s is no answer to %s", id+answerFile, id)
 	}
 	return e, nil
 }

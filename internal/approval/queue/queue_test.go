@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,10 +18,15 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
 )
 
 var must = testdir.Must
+
+func dirOf(q *Queue) string { return q.files.(state.Dir).Path }
+
+func fileOf(q *Queue, id, kind string) string { return filepath.Join(dirOf(q), id+kind) }
 
 func example() approval.Question {
 	return approval.Question{ID: "call-1", Principal: "agent", Session: "s1", Tool: "Write",
@@ -42,7 +48,7 @@ type outcome struct {
 // ask puts a question and comes back when it is on record.
 func ask(ctx context.Context, t testing.TB, q *Queue, question approval.Question) (Entry, <-chan outcome) {
 	t.Helper()
-	known, err := q.unanswered()
+	known, _, err := q.unanswered()
 	must(t, err)
 	c := make(chan outcome, 1)
 	go func() {
@@ -90,7 +96,7 @@ func TestAnswers(t *testing.T) {
 			if !reflect.DeepEqual(got, question) {
 				t.Errorf("%+v became %+v", question, asked.Question)
 			}
-			e, err := answered(Open(q.dir), asked.ID, c.decision, By{Name: "ann"}, c.reason)
+			e, err := answered(Open(dirOf(q)), asked.ID, c.decision, By{Name: "ann"}, c.reason)
 			must(t, err)
 			if a := <-answer; a != (outcome{approval.Answer{Decision: c.decision, By: "ann", Reason: c.reason}, nil}) {
 				t.Errorf("%+v", a)
@@ -101,7 +107,7 @@ func TestAnswers(t *testing.T) {
 			if list, err := q.List(false); err != nil || len(list) > 0 {
 				t.Error("it still waits", list, err)
 			}
-			if left := namesIn(t, q.dir); len(left) != 1 {
+			if left := namesIn(t, dirOf(q)); len(left) != 1 {
 				t.Error("its question is left", left)
 			}
 			if list, err := q.List(true); err != nil || len(list) != 1 || list[0].By != "ann" || list[0].Reason != c.reason {
@@ -125,7 +131,7 @@ func TestOneAnswerWins(t *testing.T) {
 		for i := range cap(won) {
 			wg.Go(func() {
 				by := fmt.Sprint("operator ", i)
-				_, err := answered(Open(q.dir), asked.ID, approval.Decision(i%2), By{Name: by}, "")
+				_, err := answered(Open(dirOf(q)), asked.ID, approval.Decision(i%2), By{Name: by}, "")
 				if over, ok := errors.AsType[*OverError](err); ok {
 					told <- over.Entry.By
 				} else if err == nil {
@@ -194,9 +200,9 @@ func TestClocksOfOthers(t *testing.T) {
 	q := Open(t.TempDir())
 	question := example()
 	question.Expires = time.Now().Add(-time.Hour)
-	p, f, _, err := q.put(question)
+	p, release, _, err := q.put(question)
 	must(t, err)
-	defer f.Close()
+	defer release()
 	if e, err := answered(q, p.ID, approval.Approved, By{Name: "ann"}, ""); err != nil || e.State != Approved {
 		t.Error(e, err)
 	}
@@ -238,9 +244,9 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	q := Open(t.TempDir())
 	for _, id := range []string{"aaaa00000001", "aaab00000001", "b00000000001"} {
-		text, err := encode(Entry{ID: id, Question: example()}, "")
+		pieces, err := encode(Entry{ID: id, Question: example()}, "")
 		must(t, err)
-		must(t, os.WriteFile(q.file(id, questionFile), text, 0o600))
+		must(t, os.WriteFile(fileOf(q, id, questionFile), bytes.Join(pieces, nil), 0o600))
 	}
 	for prefix, want := range map[string]string{"b": "b00000000001", "aaab": "aaab00000001", "aaaa00000001": "aaaa00000001"} {
 		if e, err := q.Find(prefix); err != nil || e.ID != want {
@@ -259,26 +265,26 @@ func TestFind(t *testing.T) {
 
 // failing is the queue in dir on a disk that is full at one step.
 func failing(dir, at string) *Queue {
-	q := Open(dir)
-	q.step = func(what string) error {
-		if what == at {
+	d := Open(dir).files.(state.Dir)
+	d.Fault = func(step string) error {
+		if step == at {
 			return syscall.ENOSPC
 		}
 		return nil
 	}
-	return q
+	return OpenIn(d)
 }
 
 // A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
+	for _, at := range []string{"hold", "write", "sync", "sync directory"} {
 		q := failing(t.TempDir(), at)
 		a, err := q.Ask(t.Context(), example())
 		if !errors.Is(err, syscall.ENOSPC) || a.Decision == approval.Approved {
 			t.Errorf("%s: %+v %v", at, a, err)
 		}
-		if left := namesIn(t, q.dir); len(left) > 0 && at != "create"+questionFile {
+		if left := namesIn(t, dirOf(q)); len(left) > 0 {
 			t.Errorf("%s: %v", at, left)
 		}
 		if list, err := q.List(false); err != nil || len(list) > 0 {
@@ -293,7 +299,7 @@ func TestAnswerNotStored(t *testing.T) {
 	for _, at := range []string{"create", "write", "sync"} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
-		full := failing(q.dir, at)
+		full := failing(dirOf(q), at)
 		if _, err := answered(full, asked.ID, approval.Approved, By{Name: "ann"}, ""); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", at, err)
 		}
@@ -309,7 +315,7 @@ func TestAnswerNotStored(t *testing.T) {
 func TestEndNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Open(t.TempDir())
-		full := failing(q.dir, "create")
+		full := failing(dirOf(q), "create")
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
 		asked, answer := ask(ctx, t, full, example())
@@ -397,9 +403,9 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	stop()
 	for ctx, want := range map[context.Context]approval.Decision{expired: approval.Approved, cancelled: approval.Cancelled} {
 		q := Open(t.TempDir())
-		p, f, _, err := q.put(example())
+		p, release, _, err := q.put(example())
 		must(t, err)
-		defer f.Close()
+		defer release()
 		_, err = answered(q, p.ID, approval.Approved, By{Name: "ann"}, "")
 		must(t, err)
 		if a, err := q.end(ctx, p); err != nil || a.Decision != want {
@@ -438,7 +444,7 @@ func TestUnseenIsSaid(t *testing.T) {
 		for _, by := range c.shown {
 			must(t, q.Saw(asked.ID, by))
 		}
-		e, err := Open(q.dir).Answer(asked.ID, approval.Approved, c.answers, "")
+		e, err := Open(dirOf(q)).Answer(asked.ID, approval.Approved, c.answers, "")
 		if (err == nil) != (c.want != "") || err != nil && !errors.Is(err, ErrUnseen) || err == nil && e.By != c.want {
 			t.Errorf("%s: %+v %v", name, e, err)
 		}
@@ -450,7 +456,7 @@ func TestUnseenIsSaid(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 		stop()
-		if left, _ := filepath.Glob(filepath.Join(q.dir, "*.shown")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(dirOf(q), "*.shown")); len(left) > 0 {
 			t.Errorf("%s: left %v", name, left)
 		}
 	}
@@ -463,7 +469,7 @@ func TestShownIsAFileOfOurs(t *testing.T) {
 	asked, answer := ask(ctx, t, q, example())
 	defer func() { stop(); <-answer }()
 	ann := By{Name: "ann"}
-	must(t, os.Symlink(filepath.Join(dir, "x"), q.file(asked.ID, shownFile)))
+	must(t, os.Symlink(filepath.Join(dir, "x"), fileOf(q, asked.ID, shownFile)))
 	if err := q.Saw(asked.ID, ann); err == nil {
 		t.Error("a link is written through")
 	}
@@ -503,11 +509,11 @@ func TestFollower(t *testing.T) {
 	one, ended := ask(ctx, t, q, example())
 	two, answer := ask(t.Context(), t, q, example())
 	look("both", []string{one.ID + " pending", two.ID + " pending"}, nil)
-	text, err := os.ReadFile(q.file(two.ID, questionFile))
+	text, err := os.ReadFile(fileOf(q, two.ID, questionFile))
 	must(t, err)
-	must(t, os.WriteFile(q.file(two.ID, questionFile), []byte("x"), 0o600))
+	must(t, os.WriteFile(fileOf(q, two.ID, questionFile), []byte("x"), 0o600))
 	look("unread", nil, nil)
-	must(t, os.WriteFile(q.file(two.ID, questionFile), text, 0o600))
+	must(t, os.WriteFile(fileOf(q, two.ID, questionFile), text, 0o600))
 	_, err = answered(q, two.ID, approval.Denied, By{Name: "ann"}, "")
 	must(t, err)
 	<-answer

@@ -55,6 +55,7 @@ type Options struct {
 	Principal, Session string
 	Run                string            // names this run: what prompts are called
 	Approver           approval.Approver // nil: the editor asks its user
+	Grants             *approval.Grants  // of that user's answers; nil: each session has its own
 	Terminal           string            // "pass", "refuse" or "ask"
 	// Confine, where set, holds each session to its working directory and the directories that it
 	// adds, and says what is wrong with one of them; "" is nothing.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -34,7 +35,7 @@ type session struct {
 func (p *Proxy) newSession() *session {
 	s := &session{p: p, known: make(chan struct{}), approver: p.o.Approver}
 	if s.approver == nil {
-		s.approver = approval.Remember(&leave{s})
+		s.approver = approval.RememberIn(&leave{s}, cmp.Or(p.o.Grants, &approval.Grants{}))
 	}
 	s.asking, s.drop = context.WithCancel(p.gone)
 	return s

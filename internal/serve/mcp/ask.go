@@ -122,7 +122,7 @@ func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Du
 		a.By += approval.UnseenBy(unseen)
 	}
 	if a.Grant != approval.Once {
-		a.By += ", for " + a.Grant.Until(s.grants.Add(q, a.Grant, time.Now()))
+		a.By += s.grants.Note(q, a.Grant)
 	}
 	return a
 }

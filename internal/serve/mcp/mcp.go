@@ -76,9 +76,10 @@ type Options struct {
 	// Elicit asks the client for approvals, which then shows the question to its user. Where the
 	// client can't, the refusal comes at once. Without Elicit the host's own approver is asked.
 	Elicit       bool
-	Structured   Structured // "" is StructuredAuto
-	Version      string     // of the program, told to the client
-	Instructions string     // for the model, told to the client
+	Grants       *approval.Grants // of answers of that user; nil: this server has its own
+	Structured   Structured       // "" is StructuredAuto
+	Version      string           // of the program, told to the client
+	Instructions string           // for the model, told to the client
 	// Asking is added to them: the first where the client is asked for approvals, the other elsewhere.
 	Asking [2]string
 	// Changed receives where the dialect may have other definitions; the client is told if it has.
@@ -91,7 +92,7 @@ type server struct {
 	o        Options
 	listed   atomic.Pointer[listed]
 	held     held
-	grants   approval.Grants
+	grants   *approval.Grants
 	sessions serve.Sessions[front]
 	local    *Caller         // of all requests; nil: each has its own
 	done     context.Context // ends with the server: calls that outlive their request end with it
@@ -170,7 +171,7 @@ func newServer(done context.Context, d dialect.Dialect, o Options) (*server, *sd
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &server{dialect: d, o: o, done: done}
+	s := &server{dialect: d, o: o, done: done, grants: cmp.Or(o.Grants, &approval.Grants{})}
 	s.sessions.Run, s.sessions.End, s.sessions.HangUp = o.Run, serve.EndIn(d, o.Logger), hangUp
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,

@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"sync"
+
+	"moltisfs/internal/audit"
+)
+
+// headSchema makes the table of the ends of audit logs, as machines told them. A row is never changed. Another hash for the same record is another row:
+// then one of the two is not true.
+const headSchema = `
+CREATE TABLE IF NOT EXISTS head (
+	machine text NOT NULL,
+	chain   text NOT NULL,
+	seq     bigint NOT NULL,
+	hash    bytea NOT NULL,
+	at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+	PRIMARY KEY (machine, chain, seq, hash)
+);
+`
+
+// SendHeads has the last records of both chains of a machine's audit log put on record, with each heartbeat, if there are new ones. heads
+// gives them, as audit.Log.Heads does. machine names the log: it SHOULD be the same for every process that writes it, and for no other log.
+func (g *Gateway) SendHeads(machine string, heads func() ([]audit.Head, error)) {
+	var mu sync.Mutex // of sent, and of whoever sends
+	sent := map[string]audit.Seen{}
+	send := func() error {
+		now, err := heads()
+		for _, h := range now {
+			if err != nil || h.Number == 0 || sent[h.Chain] == h.Seen {
+				continue
+			}
+			if err = g.record(machine, h); err == nil {
+				sent[h.Chain] = h.Seen
+			}
+		}
+		return err
+	}
+	g.OnBeat(func(context.Context, *sql.DB) error {
+		if mu.TryLock() { // a disk that hangs does not keep the lease from being renewed
+			g.done.Go(func() {
+				defer mu.Unlock()
+				if err := send(); err != nil {
+					g.logger.Warn("the end of the audit log was not put on record", "gateway", g.name, "err", err)
+				}
+			})
+		}
+		return nil
+	})
+}
+
+func (g *Gateway) record(machine string, h audit.Head) error {
+	hash, err := hex.DecodeString(h.Hash)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := asked()
+	defer cancel()
+	_, err = g.db.ExecContext(ctx, "INSERT INTO head (machine, chain, seq, hash) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+		machine, h.Chain, int64(h.Number), hash)
+	return err
+}
+
+// mostHeads bounds the heads of one chain that are looked at: the newest. Each vouches for all records before it.
+const mostHeads = 200_000
+
+// Heads gives the last records of one chain of a machine's audit log that are on record, for audit.Known.
+func (g *Gateway) Heads(ctx context.Context, machine, chain string) (seen []audit.Seen, err error) {
+	rows, err := g.db.QueryContext(ctx, "SELECT seq, hash FROM head WHERE machine = $1 AND chain = $2 ORDER BY seq DESC LIMIT $3", machine, chain, mostHeads)
+	if err != nil {
+		return nil, &UnreachableError{err}
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has it
+	for rows.Next() {
+		var seq int64
+		var hash []byte
+		if err := rows.Scan(&seq, &hash); err != nil {
+			return nil, &UnreachableError{err}
+		}
+		seen = append(seen, audit.Seen{Number: uint64(seq), Hash: hex.EncodeToString(hash)})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, &UnreachableError{err}
+	}
+	return seen, nil
+}
