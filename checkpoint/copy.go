@@ -79,17 +79,17 @@ type copier struct {
 func (c *copier) newest(ctx context.Context) (int64, error) {
 	for below := int64(afterAll); ; {
 		var seqs []int64
-		var ids []string
+		var ids, times []string
 		err := c.from.view(ctx, func(h *history) error {
 			w, err := h.scope(ctx, c.who, "op.session")
 			if err != nil {
 				return err
 			}
 			w.and("seq < ?", below)
-			return each(ctx, h.q, "SELECT seq, id FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
-				var id string
-				err := row.Scan(&below, &id)
-				seqs, ids = append(seqs, below), append(ids, id)
+			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
+				var id, time string
+				err := row.Scan(&below, &id, &time)
+				seqs, ids, times = append(seqs, below), append(ids, id), append(times, time)
 				return err
 			})
 		})
@@ -98,13 +98,13 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 		}
 		var there []string
 		err = c.to.view(ctx, func(h *history) (err error) {
-			there, err = among[string, string](ctx, h.q, "SELECT id FROM op WHERE id", ids)
+			there, err = among[string, string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id", ids)
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
-		if i := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(there, id) }); i >= 0 {
+		if i := slices.IndexFunc(times, func(t string) bool { return slices.Contains(there, t) }); i >= 0 {
 			return seqs[i], nil
 		}
 	}
@@ -189,6 +189,7 @@ type record struct {
 	load     map[blob.Hash]*parcel
 	sent     bool // before: if to does not have it, its retention took it
 	draw     int64
+	after    [2]ID // of what it undoes and restores, if retention took that: the first that is left after it
 	turn     int64
 	turns    []turnRow // that began since the operation before of the session, and its own; the oldest first
 	trash    [][]any
@@ -247,6 +248,14 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, try int) (*rec
 	}
 	if err == nil {
 		r.trash, err = trashRows(ctx, h.q, "op=?", seq)
+	}
+	for i, of := range [2]struct {
+		id ID
+		n  int64
+	}{{r.c.UndoOf, r.undoOf}, {r.c.RestoreOf, r.restoreOf}} {
+		if err == nil && of.id == "" && of.n != 0 {
+			r.after[i], err = one[ID](ctx, h.q, "SELECT id FROM op WHERE session=? AND seq > ? ORDER BY seq LIMIT 1", session, of.n)
+		}
 	}
 	if err == nil && c.holes {
 		err = c.takeGone(ctx, h, r)
@@ -488,8 +497,8 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 	if err != nil {
 		return false, err
 	}
-	undoOf, err1 := tx.numberOf(ctx, r.c.UndoOf, r.undoOf)
-	restoreOf, err2 := tx.numberOf(ctx, r.c.RestoreOf, r.restoreOf)
+	undoOf, err1 := s.numberOf(ctx, tx, r.c.UndoOf, r.after[0])
+	restoreOf, err2 := s.numberOf(ctx, tx, r.c.RestoreOf, r.after[1])
 	if err := errors.Join(err1, err2); err != nil {
 		return false, err
 	}
@@ -538,12 +547,23 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 // takenByRetention is in place of the number of an operation that is not there any more. No operation has it.
 const takenByRetention = -1
 
-// numberOf is the number of the operation id, which has the number n where it comes from; NULL if that is 0.
-func (tx *tx) numberOf(ctx context.Context, id ID, n int64) (any, error) {
-	if n == 0 {
+// numberOf is the number of the operation id; NULL if that is "". Of one that retention took from the source before it was copied, next is the
+// first that is left after it: then it is the number of the hole, so that it has its place in the order.
+func (s *save) numberOf(ctx context.Context, tx *tx, id, next ID) (any, error) {
+	if id == "" && next == "" {
 		return nil, nil
 	}
-	seq, err := one[int64](ctx, tx, "SELECT seq FROM op WHERE id=?", id)
+	seq, err := one[int64](ctx, tx, "SELECT seq FROM op WHERE id=?", cmp.Or(id, next))
+	if next == s.id {
+		seq = s.seq
+	}
+	if err == nil && id == "" && seq != 0 {
+		var there bool
+		if there, err = one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM op WHERE seq=?)", seq-1); !there {
+			return seq - 1, err
+		}
+		seq = 0
+	}
 	if seq == 0 {
 		seq = takenByRetention
 	}

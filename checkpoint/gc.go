@@ -177,12 +177,13 @@ type collector struct {
 	r        GCResult
 }
 
-// mayGo are the checkpoints that are not pinned, not open, not wanted by the trash, not unsent, and not the newest: its
+// mayGo are the checkpoints that are not pinned, not open, not wanted by the trash, not unsent or named by what is, and not the newest: its
 // number must not be given out again. (The plus keeps the database from going through all by that.)
 const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
 	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)
 	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)
-	AND NOT EXISTS (SELECT 1 FROM unsent WHERE unsent.op=op.seq)`
+	AND seq NOT IN (SELECT op FROM unsent UNION SELECT x.undo_of FROM unsent JOIN op x ON x.seq=unsent.op WHERE x.undo_of IS NOT NULL
+		UNION SELECT x.restore_of FROM unsent JOIN op x ON x.seq=unsent.op WHERE x.restore_of IS NOT NULL)`
 
 // agedQuery finds the checkpoints that retention may let go by their age, those among the newest of one of their
 // paths excepted.

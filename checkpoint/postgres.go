@@ -71,9 +71,10 @@ func newPostgres(o Options) (*postgres, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 5 * time.Second
 	}
-	config.RuntimeParams["lock_timeout"] = busyTimeout
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "moltis-fs"
+	for setting, value := range map[string]string{"lock_timeout": busyTimeout, "application_name": "moltis-fs"} {
+		if config.RuntimeParams[setting] == "" {
+			config.RuntimeParams[setting] = value
+		}
 	}
 	return &postgres{config: config, guard: o.Guard}, nil
 }
@@ -107,6 +108,7 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 		Scan(&version, &fsync, &commit, &encoding, &schema)
 	switch {
 	case err != nil:
+		err = pgError(ctx, err, c.IsClosed())
 	case version < 13_00_00:
 		err = &VersionError{"PostgreSQL", strconv.Itoa(version / 1_00_00), "version 13 or later"}
 	case fsync == "off":
@@ -126,7 +128,8 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 }
 
 func (p *postgres) format(ctx context.Context, q querier) (int, error) {
-	there, err := one[bool](ctx, q, "SELECT to_regclass(quote_ident(current_schema()) || '.meta') IS NOT NULL")
+	// As a row: to_regclass may not have heard yet of what another process has made while this one waited for the lock.
+	there, err := one[bool](ctx, q, "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname='meta' AND relnamespace=current_schema()::regnamespace)")
 	if err != nil || !there {
 		return 0, err
 	}
@@ -186,8 +189,8 @@ func (p *postgres) begin(ctx context.Context, c *conn, synced bool) (end func(co
 			return err
 		}
 		_, err = c.Conn.ExecContext(ctx, "COMMIT")
-		if errors.As(err, new(*UnreachableError)) { // it was sent
-			err = &SyncError{err}
+		if err != nil && c.transaction() == 0 { // whatever the driver says, it may have been sent
+			err = &SyncError{p.failed(err)}
 		}
 		return err
 	}, nil
@@ -267,10 +270,7 @@ func (p *postgres) check(context.Context, querier) ([]string, error) { return ni
 
 func (p *postgres) beside() ([]string, error) { return nil, nil }
 
-// ErrElsewhere: the rows of the store are in a database that has a backup of its own.
-var ErrElsewhere = errors.New("the store is in PostgreSQL: back it up with pg_dump first, and the bucket of its contents after that")
-
-func (p *postgres) dump(context.Context, string) error { return ErrElsewhere }
+func (p *postgres) dump(context.Context, string) error { return errNoFile }
 
 // clean: the lock is of the connection, and ends with it.
 func (p *postgres) clean(ctx context.Context) (done func(), err error) {

@@ -28,8 +28,8 @@ type ShipOptions struct {
 // closeShip bounds the time that Shipper.Close sends what is left.
 const closeShip = time.Second
 
-// Ship begins to send the operations of local, which has Options.Ships, to remote. The first time these are all that come after the newest
-// one that remote has. Where remote can't be reached it is tried again: after a tenth of a second, then after twice as long, up to 15
+// Ship begins to send the operations of local, which has Options.Ships, to remote. The first time it copies all that comes after the newest
+// one that remote has, as Copy does. Where remote can't be reached it is tried again: after a tenth of a second, then after twice as long, up to 15
 // seconds. Close ends it; closing the stores does not.
 func Ship(ctx context.Context, local, remote *DB, o ShipOptions) (*Shipper, error) {
 	if !local.o.Ships {
@@ -214,23 +214,24 @@ func (s *Shipper) sent(ctx context.Context, r *record) error {
 	})
 }
 
-// begin notes, once in the life of a store, what of it the remote store does not have.
+// begin copies, once in the life of a store, what the remote one does not have of it, and notes what is left then.
 func (s *Shipper) begin(ctx context.Context) error {
 	const begun = "SELECT EXISTS (SELECT 1 FROM meta WHERE k='ships')"
 	if yes, err := one[bool](ctx, s.local.r, begun); err != nil || yes {
 		return err
 	}
-	newest, err := (&copier{from: s.local, to: s.remote, who: anybody}).newest(ctx)
+	c := &copier{from: s.local, to: s.remote, who: anybody, holes: true, evict: true}
+	newest, err := c.newest(ctx)
+	if err == nil {
+		err = c.run(ctx, newest)
+	}
 	if err != nil {
 		return err
 	}
 	return s.local.write(ctx, "beginning to ship", true, func(ctx context.Context, tx *tx) error {
-		if yes, err := one[bool](ctx, tx, begun); err != nil || yes {
-			return err
-		}
-		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? ON CONFLICT DO NOTHING", drawn(), newest)
+		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? ON CONFLICT DO NOTHING", drawn(), c.r.Through)
 		if err == nil {
-			err = tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('ships', 1)")
+			err = tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('ships', 1) ON CONFLICT DO NOTHING")
 		}
 		return err
 	})

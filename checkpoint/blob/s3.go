@@ -26,12 +26,14 @@ type S3 struct {
 	core   minio.Core
 	bucket string
 	prefix string // "" or with a slash at its end
+	// A request may take that long, and a second more for each s3Slowest bytes.
+	patience time.Duration
 }
 
 const (
 	s3Tries    = 3
-	s3Patience = 10 * time.Second // of one request, and
-	s3Slowest  = 1 << 20          // a second more for so many bytes
+	s3Patience = 10 * time.Second
+	s3Slowest  = 1 << 20
 	s3Probe    = "conditional-write"
 )
 
@@ -81,7 +83,7 @@ func OpenS3(address string) (*S3, error) {
 	if err != nil {
 		return bad("is of no use: " + err.Error())
 	}
-	s := &S3{core: minio.Core{Client: client}, bucket: u.Host}
+	s := &S3{core: minio.Core{Client: client}, bucket: u.Host, patience: s3Patience}
 	if p := strings.Trim(u.Path, "/"); p != "" {
 		s.prefix = path.Clean(p) + "/"
 	}
@@ -224,7 +226,7 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 				return ctx.Err()
 			}
 		}
-		request, cancel := context.WithTimeout(ctx, s3Patience+time.Duration(size/s3Slowest)*time.Second)
+		request, cancel := context.WithTimeout(ctx, s.patience+time.Duration(size/s3Slowest)*time.Second)
 		err = fn(request)
 		cancel()
 		if err == nil {

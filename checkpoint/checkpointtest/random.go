@@ -24,8 +24,15 @@ func Rounds(n int) int {
 // two sessions over a simulated disk, and compares every plan with a model that remembers each state of the whole disk.
 func Drive(t *testing.T, s *checkpoint.DB, seed int64, steps int) {
 	t.Helper()
-	w := &world{t: t, s: s, rng: rand.New(rand.NewSource(seed)), disk: map[string]string{}, stacks: map[string]*stack{}}
+	DriveOver(t, func(int) *checkpoint.DB { return s }, seed, steps)
+}
+
+// DriveOver is Drive for a history that moves: at gives the store that has it at a step.
+func DriveOver(t *testing.T, at func(step int) *checkpoint.DB, seed int64, steps int) {
+	t.Helper()
+	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), disk: map[string]string{}, stacks: map[string]*stack{}}
 	for i := range steps {
+		w.s = at(i)
 		w.step(i)
 		if t.Failed() {
 			t.Fatalf("at step %d of seed %d", i, seed)
@@ -33,7 +40,7 @@ func Drive(t *testing.T, s *checkpoint.DB, seed int64, steps int) {
 	}
 	for i, e := range w.log {
 		for path, body := range e.before {
-			got, err := s.Content(ctx, textSum(body))
+			got, err := w.s.Content(ctx, textSum(body))
 			if err != nil || string(got) != body {
 				t.Fatalf("seed %d: %s before operation %d must be in the store: %v", seed, path, i, err)
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -29,21 +29,21 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options("json data-dir principal session", opt("all", "", "include answered and expired requests")),
+				options:  options("json config data-dir principal session", opt("all", "", "include answered and expired requests")),
 				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --principal ci", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
 			},
 			{
 				name: "watch", serves: true, run: watchApprovals, short: "tell of each change that waits, as it comes, and what becomes of it",
 				long:     `It goes on until it is stopped. With --json each line is an object with "event", "waits" or "over", and the question.`,
-				options:  options("json data-dir principal session"),
+				options:  options("json config data-dir principal session"),
 				examples: []string{"moltis-fs approvals watch"},
 			},
 			{
 				ids: waitingOf, name: "show", args: "ID", min: 1, max: 1, run: showApproval,
 				short:    "show one change with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
-				options:  options("json data-dir"),
+				options:  options("json config data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			approveCommand("approvals approve"),
@@ -51,7 +51,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				ids: waitingOf, name: "deny", args: "[ID...]", max: maxPaths, run: denyApprovals,
 				short:    "refuse changes",
 				long:     answersLong + "\n\nInstead of IDs, --principal and --session refuse all that wait of theirs.",
-				options:  options("json data-dir principal session", reason),
+				options:  options("json config data-dir principal session", reason),
 				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'", "moltis-fs approvals deny --session s1"},
 			},
 		},
@@ -72,7 +72,7 @@ A diff that you were not shown, by approvals show, is approved only with --unsee
 Without an ID it shows what waits on the terminal, the oldest first, and asks: y approves, n or a reason
 denies, s lets it wait, q lets all wait. Where there is no terminal it lists them. --principal and
 --session choose whose.`,
-		options:  options("json data-dir principal session", reason, opt("unseen", "", "approve a diff that you were not shown")),
+		options:  options("json config data-dir principal session", reason, opt("unseen", "", "approve a diff that you were not shown")),
 		examples: []string{program + " " + path, program + " " + path + " 3fa9 77c0", program + " " + path + " --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
 			switch {
@@ -93,10 +93,13 @@ denies, s lets it wait, q lets all wait. Where there is no terminal it lists the
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
 counts. It is for this one change as it was shown: if a file moves on meanwhile, nothing happens.`
 
-// queue opens the queue of questions in the data directory.
+// queue opens the queue of questions: in the data directory, or that of the fleet.
 func (in *invocation) queue() (*queue.Queue, error) {
-	dir, err := in.dataDir()
-	return queue.Open(filepath.Join(dir, "approvals")), err
+	files, dir, err := in.shared("approvals")
+	if err != nil || files == nil {
+		return queue.Open(dir), err
+	}
+	return queue.OpenIn(files), nil
 }
 
 // waiting lists the questions that wait, or all on record, of --principal and --session.
@@ -416,6 +419,9 @@ func approvalsError(in *invocation, id string, err error) error {
 		return &exitError{exitRefused, "there is no question " + visible(id),
 			program + " approvals list shows those that wait; --data-dir names another place",
 			tools.KindNotFound}
+	}
+	if engine.CutOff(err) {
+		return storeError(err)
 	}
 	return fmt.Errorf("looking into the queue: %w", err)
 }

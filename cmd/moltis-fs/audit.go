@@ -423,7 +423,7 @@ an end that is missing.
 
 Whoever can write the log can write it anew, with all hashes. Against that, keep elsewhere what this
 prints. --earlier FILE later says whether the last records of then, and so all before them, are still
-what they were.
+what they were. In a fleet the last records of each machine are in the database as well, and are looked at.
 
 Where rotation removed records of changes and the others do not reach back 30 days, that is a flaw,
 "early": whoever makes many changes could have pushed others out.
@@ -462,6 +462,21 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	f, err := in.fleet()
+	if err == nil {
+		err = f.Cut()
+	}
+	told := ""
+	if err == nil && f != nil {
+		for chain, known := range map[string]*audit.Known{audit.Calls: &calls, audit.Changes: &changes} {
+			seen, herr := f.Heads(ctx, dir, chain)
+			known.Seen, err = append(known.Seen, seen...), cmp.Or(err, herr)
+		}
+		told = fmt.Sprintf("fleet: %s of this log on record there\n", plural(len(calls.Seen)+len(changes.Seen), "end is", "ends are"))
+	}
+	if err != nil {
+		return storeError(err)
+	}
 	dir = filepath.Join(dir, "audit")
 	p, err := audit.Verify(ctx, dir, calls)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -479,7 +494,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 		OK bool `json:"ok"` // there is no flaw
 		audit.Proof
 		Changes audit.Proof `json:"changes"`
-	}{ok, p, c}, "%s%s", proofText("calls", p), proofText("changes", c)), refusedIf(!ok))
+	}{ok, p, c}, "%s%s%s", proofText("calls", p), proofText("changes", c), told), refusedIf(!ok))
 }
 
 var lastRecord = lazy.Regexp(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)

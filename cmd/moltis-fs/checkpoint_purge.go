@@ -67,6 +67,10 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	f, err := in.fleet()
+	if err != nil {
+		return err
+	}
 	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
@@ -74,7 +78,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 			if err := engine.PurgeKept(dir); err != nil {
 				return err
 			}
-			recorded, err = engine.PurgeHashes(dir, hashes)
+			recorded, err = engine.PurgeHashes(dir, f, hashes)
 			return err
 		}
 		r, err := db.Purge(ctx, p)

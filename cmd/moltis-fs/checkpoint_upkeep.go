@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,7 +151,16 @@ func checkpointStatsCommand() *command {
 				if err != nil {
 					return err
 				}
-				row("place", "%s", visible(filepath.Join(dir, "checkpoints")))
+				f, err := in.fleet()
+				if err != nil {
+					return err
+				}
+				if place := filepath.Join(dir, "checkpoints"); f.HasStore() {
+					database, contents := f.Place()
+					row("place", "%s, %s", visible(database), visible(contents))
+				} else {
+					row("place", "%s", visible(place))
+				}
 				row("checkpoints", "%d, of %s in %s, %d pinned", s.Checkpoints,
 					plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)
 				row("contents", "%d, of them %s, and %d in files of their own", s.Contents,
@@ -172,22 +182,29 @@ func checkpointStatsCommand() *command {
 func checkpointImportCommand() *command {
 	return &command{
 		records: "import", creates: true, name: "import", args: "DIR", min: 1, max: 1,
-		short: "import the checkpoints of a Moltis data directory",
-		long: `DIR is the folder with a manifest.json for each checkpoint, usually
-~/.moltis/checkpoints. Nothing in it is changed. The checkpoints become those of --principal, in the
-session "moltis"; what that principal has taken over before is passed over. Links and turns.jsonl are
-not read.
+		short: "import the history of another data directory, or of Moltis",
+		long: `DIR is a data directory of moltis-fs, as of a machine that moves into a fleet, or a backup. All of its history comes,
+with ids, sessions, turns and marks, behind what is here. It can be cut off and sent again. It ends before the first change that is
+under way or was interrupted: "waiting" counts what stays behind then, and the exit status is 1. Nothing in DIR is changed. The store
+is checked after that.
+
+Or DIR is the folder of Moltis with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed. Its
+checkpoints become those of --principal, in the session "moltis"; what that principal has taken over before is passed over. Links and
+turns.jsonl are not read.
 
 What can't be taken over is listed with the reason, and the exit status is then 1. That is also what
 holds more than 256 MiB, and what does not fit into the store.
 
 Retention holds for old checkpoints too: raise keep_within and keep_last first to keep more.`,
 		options:  options("principal" + onStore),
-		examples: []string{"moltis-fs store import ~/.moltis/checkpoints"},
+		examples: []string{"moltis-fs store import ~/.moltis-fs", "moltis-fs store import ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
 			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {
-				return misuse("name the checkpoints folder of a Moltis data directory",
+				return misuse("name a data directory of moltis-fs, or the checkpoints folder of a Moltis data directory",
 					"%s is not a directory", visible(in.arg(0)))
+			}
+			if dir := filepath.Join(in.arg(0), "checkpoints"); thereIsAStore(dir) == nil {
+				return in.importHistory(ctx, dir)
 			}
 			return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				// Calls without a name are of "local", so that they can restore them.
@@ -224,6 +241,9 @@ func checkpointBackupCommand() *command {
 every command takes it as --data-dir, such as restore. Servers go on meanwhile. The copy
 is read back, every content, before it counts; the exit status is 1 if something is wrong with it.
 
+The store of a fleet is copied change by change into such a directory, as when a machine moves out of it. What is under way, and what
+came after that, is not in it.
+
 Not in it: the audit log, tokens, and what was moved to the trash as a whole, which lies beside the
 tree (docs/operations.md).`,
 		options:  options("identity" + onStore),
@@ -252,13 +272,53 @@ tree (docs/operations.md).`,
 	}
 }
 
+// localStore gives the options of a store in a directory that is not the one of the configuration. It is of any size.
+func (in *invocation) localStore() (checkpoint.Options, error) {
+	_, o, err := in.storePlace()
+	o.Alive, o.Database, o.Guard, o.Blobs, o.Ships, o.MaxBytes = nil, "", nil, nil, false, math.MaxInt64/2
+	return o, err
+}
+
+// importHistory copies the store in a directory into the one of the configuration, and checks that.
+func (in *invocation) importHistory(ctx context.Context, dir string) error {
+	if in.given("principal") {
+		return misuse("leave --principal out", "the history of moltis-fs keeps its principals")
+	}
+	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
+		o, err := in.localStore()
+		if err != nil {
+			return err
+		}
+		from, err := checkpoint.Open(dir, o)
+		if err != nil {
+			return err
+		}
+		copied, err := checkpoint.Copy(ctx, from, db, checkpoint.CopyOptions{})
+		if err = closing(from, err); err != nil {
+			return err
+		}
+		r, err := db.Check(ctx, false)
+		if err != nil {
+			return err
+		}
+		if len(r.Problems) > 0 {
+			return ending(in.writeReport(r), refused)
+		}
+		waiting := ""
+		if copied.Waiting > 0 {
+			waiting = fmt.Sprintf("; %s behind: one is under way or was interrupted, and the others came after it", plural(copied.Waiting, "change stays", "changes stay"))
+		}
+		return ending(in.answer(copied, "imported %s with %s (%s)%s\n", plural(copied.Operations, "change", "changes"),
+			plural(copied.Contents, "content", "contents"), bytesText(copied.Bytes), waiting), refusedIf(copied.Waiting+copied.Damaged > 0))
+	})
+}
+
 // readBack opens a copy of the store and reads every content.
 func (in *invocation) readBack(ctx context.Context, dir string) (r *checkpoint.Report, err error) {
-	_, o, err := in.storePlace()
+	o, err := in.localStore()
 	if err != nil {
 		return nil, err
 	}
-	o.Alive = nil
 	db, err := checkpoint.Open(dir, o)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/fleet"
+	"moltisfs/internal/state"
 )
 
 // joined is the fleet of a process, which it joins when something needs it. All commands of a server have one.
@@ -22,6 +25,9 @@ type joined struct {
 // fleet gives the fleet of the configuration that holds; nil: there is none.
 func (in *invocation) fleet() (*engine.Fleet, error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil && in.command.records == "token_revoke" { // that must not wait for a configuration
+		return nil, nil
+	}
 	if err != nil {
 		return nil, unusableConfig(err, from)
 	}
@@ -56,6 +62,19 @@ func (j *joined) leave(err error) error {
 	}
 	j.fleet = nil
 	return err
+}
+
+// shared gives the small files of one kind: those of the fleet, or nil and their directory in the data directory.
+func (in *invocation) shared(kind string) (files state.Files, dir string, err error) {
+	f, err := in.fleet()
+	if err == nil && f != nil {
+		if err = f.Cut(); in.command.serves || in.remote != nil { // it may come back
+			err = nil
+		}
+		return f.Files(kind), "", storeError(err)
+	}
+	data, derr := in.dataDir()
+	return nil, filepath.Join(data, kind), cmp.Or(err, derr)
 }
 
 // A fleetStatus is how this process is in its fleet. It has no secrets.

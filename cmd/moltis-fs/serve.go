@@ -101,6 +101,10 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	tokens, err := in.tokens()
+	if err != nil {
+		return err
+	}
 	logger := in.logger(slog.LevelWarn)
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
 	d.sessions.Alerts = func(a capability.Alert) bool {
@@ -121,7 +125,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	maps.Copy(methods, in.operatorMethods(d.remote(in)))
 	health := &health{in: in, of: d.remote(in)}
 	o := jsonrpc.Options{
-		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: run, MCP: overMCP, Issuer: theirs,
+		Tokens: tokens, Local: in.option("principal"), Run: run, MCP: overMCP, Issuer: theirs,
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger, Ready: health.ready, Gauges: health.metrics,
 		Operator: methods,
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},

@@ -38,6 +38,11 @@ func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error)
 	if err != nil {
 		return "", o, err
 	}
+	if f.HasStore() {
+		if err := f.Unreachable(false); err != nil { // it has been tried
+			return "", o, storeError(err)
+		}
+	}
 	dir = filepath.Join(data, "checkpoints")
 	switch {
 	case in.command.creates:
@@ -178,6 +183,8 @@ var storeErrors = []struct {
 	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
+	{engine.CutOff, exitBroken, "", "nothing is lost: try again when it is back; " + program + " status says more", ""},
+	{isType[*checkpoint.SettingError], exitMisuse, "", "", ""},
 	{isErr(checkpoint.ErrInUse), exitMisuse, "",
 		"stop the servers that use this data directory and try again", ""},
 }

@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/datadir"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/serve"
 	"moltisfs/tools"
 )
@@ -26,7 +27,7 @@ func tokenCommand() *command {
 		below: []*command{
 			{
 				name: "list", short: "list the tokens, without their secrets", run: listTokens,
-				options:  options("json data-dir"),
+				options:  options("json config data-dir"),
 				examples: []string{"moltis-fs token list"},
 			},
 			{
@@ -39,7 +40,7 @@ What may be written may be read. Without either, all that the configuration allo
 
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
-				options: options("principal json data-dir",
+				options: options("principal json config data-dir",
 					opt("user", "", "for a person, not an agent: the trash stays for a week"),
 					opt("operator", "", "for an operator, who answers approvals and makes no calls"),
 					opt("expires", "TIME", "how long it is valid, as 12h or 30d, or never (default: 90d)"),
@@ -58,26 +59,29 @@ what they asked for.`,
 			{
 				records: "token_revoke", ids: tokensOf, name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
 				short:    "revoke a token, at once and for good",
-				options:  options("json data-dir"),
+				options:  options("json config data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},
 			},
 		},
 	}
 }
 
-// tokens opens the store of tokens in the data directory.
+// tokens opens the store of tokens: in the data directory, or that of the fleet.
 func (in *invocation) tokens() (*serve.TokenStore, error) {
-	dir, err := in.dataDir()
-	return serve.Tokens(filepath.Join(dir, tokensIn)), err
+	files, dir, err := in.shared("tokens")
+	if err != nil || files == nil {
+		return serve.Tokens(dir), err
+	}
+	return serve.TokensIn(files), nil
 }
-
-// tokensIn is the directory of the tokens in the data directory.
-const tokensIn = "tokens"
 
 // unusableTokens says of err that the file of tokens can't be read or written as it is.
 func unusableTokens(err error) error {
 	if err == serve.ErrUnknownToken || err == nil {
 		return err
+	}
+	if engine.CutOff(err) {
+		return storeError(err)
 	}
 	return misuse("chmod 600 the file if it is yours; else remove it, and make new tokens", "%v", err)
 }

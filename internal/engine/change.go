@@ -42,6 +42,7 @@ func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error
 		return nil, err
 	}
 	defer func() { over(done != nil) }()
+	c.endLate(0)
 	if ctx, err = c.leased(ctx); err != nil {
 		return nil, err
 	}
@@ -60,6 +61,8 @@ func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error
 	done, err = c.execute(ctx, d.files, p)
 	settled()
 	if err != nil {
+		unlock()
+		c.endLate(5 * time.Second) // a gateway that stood still has another lease in a second
 		return nil, err
 	}
 	if o := c.editor(); o != nil && !p.unsaved() {
@@ -209,7 +212,7 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
 	// Not the agent's fault: the words of this error would read as an answer about its files.
-	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !unreachable(err) {
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !CutOff(err) {
 		err = &hostError{"locking what the call changes, in the data directory", err}
 	}
 	return unlock, err
@@ -300,6 +303,9 @@ func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 			s.hidden = s.hidden && s.steps[i].Dir == ""
 			s.failed, err = i, s.swap(ctx, i)
 		}
+	}
+	if err == nil {
+		err = c.fenced(ctx) // what was published before that is made
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -466,8 +472,12 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		return cause
 	}
 	s.drop()
-	if s.hidden && s.c.fenced(ctx) != nil {
-		return cause // nothing of it is to be seen, and others may be taking back what is left
+	switch fenced := s.c.fenced(ctx) != nil; { // others may be taking it back
+	case fenced && s.hidden:
+		return cause
+	case fenced:
+		s.c.late.Store(s.tag, openOp{tag: s.tag, id: s.id, steps: s.steps, db: s.db, late: true})
+		return halfMade(cause, s.rollback.paths(), s.id, true)
 	}
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
@@ -1177,6 +1187,9 @@ func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	var made guardfs.Appended
 	if err == nil {
 		made, err = t.place.Append(info.ID, t.added())
+	}
+	if err == nil {
+		err = c.fenced(ctx)
 	}
 	switch {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):

@@ -96,6 +96,7 @@ type Engine struct {
 	fleet       *Fleet
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
+	late        sync.Map    // those that may have been published when their lease was over, by tag
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expired     atomic.Int64     // the time of the last look for what has expired in the trash, in nanoseconds
@@ -168,11 +169,16 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
+	if o.Fleet != nil {
+		if err = o.Fleet.sendHeads(o.DataDir, o.Config.Audit); err != nil {
+			return nil, fmt.Errorf("opening the audit log: %w", err)
+		}
+	}
 	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude, e.tree.Canonical); err != nil {
 		return nil, err
 	}
 	if e.cfg.TrackReads {
-		if e.ledger, err = session.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
+		if e.ledger, err = readLog(o.DataDir, o.Fleet); err != nil {
 			return nil, err
 		}
 	}
@@ -186,17 +192,29 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
 	if e.fleet.HasStore() {
-		err = e.fleet.Gateway.Fenced()
+		err = e.fleet.Cut()
 	}
 	if err == nil {
 		err = e.own().recover(context.Background(), until)
 	}
-	if e.fleet != nil && unreachable(err) { // calls that read need nothing of it, and those that change something recover what is in their way
+	if e.fleet != nil && CutOff(err) { // calls that read need nothing of it, and those that change something recover what is in their way
 		e.logger.Warn("the fleet can't be reached; until it can, nothing is changed", "err", err)
 		err = nil
 	}
 	return e, err
 }
+
+// readLog opens what sessions have read, which the gateways of a fleet share.
+func readLog(dataDir string, f *Fleet) (*session.ReadLog, error) {
+	dir := filepath.Join(dataDir, ledgerName)
+	if f == nil {
+		return session.Open(dir)
+	}
+	return session.OpenIn(f.Files(ledgerName), dir), nil
+}
+
+// ledgerName is the name of the directory of the read log.
+const ledgerName = "ledger"
 
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
@@ -347,7 +365,7 @@ type ReadRecord struct {
 }
 
 func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
-	if c.ledger == nil {
+	if c.ledger == nil || c.Engine.fleet.Cut() != nil { // then it counts as unread
 		return nil
 	}
 	err := c.ledger.Saw(c.key(), session.Seen{
@@ -355,6 +373,10 @@ func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
 		When: c.now(),
 	})
+	if CutOff(err) { // reads go on
+		c.logger.Warn("what was read could not be put on record; it counts as unread", "err", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)
 	}
@@ -1074,7 +1096,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
 		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
-		errors.Is(err, checkpoint.ErrInUse) || unreachable(err) {
+		errors.Is(err, checkpoint.ErrInUse) || CutOff(err) {
 		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {
@@ -1143,9 +1165,15 @@ func PurgeKept(dataDir string) error {
 
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is
 // how many records of the audit log name them: that log is only ever appended to.
-func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
-	for _, log := range []string{"ledger", "ledger/encodings"} {
+// f has those of a fleet.
+func PurgeHashes(dataDir string, f *Fleet, hashes []string) (recorded int, err error) {
+	for _, log := range []string{ledgerName, ledgerName + "/encodings"} {
 		if err := session.PurgeHashes(filepath.Join(dataDir, log), hashes); err != nil {
+			return 0, err
+		}
+	}
+	if f != nil {
+		if err := session.PurgeHashesIn(f.Files(ledgerName), hashes); err != nil {
 			return 0, err
 		}
 	}
@@ -1164,6 +1192,9 @@ func Alive(dataDir string, f *Fleet) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
 	if err != nil {
 		return nil
+	}
+	if f.HasStore() {
+		locks = locks.Further(f.Gateway)
 	}
 	return func(tag string) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), lockTry)

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/blob"
 	"moltisfs/config"
+	"moltisfs/internal/audit"
 	"moltisfs/internal/fleet"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/session"
+	shared "moltisfs/internal/state"
 )
 
 // Fleet is what a process has open of [tools.fs.fleet]. A process joins one and leaves it at its end, whatever number of engines it has.
@@ -22,6 +26,9 @@ type Fleet struct {
 	config.Fleet
 	Gateway *fleet.Gateway
 	bucket  bucket
+
+	mu   sync.Mutex
+	logs map[string]*audit.Log // whose ends are sent to the fleet, by data directory
 }
 
 // JoinFleet joins the fleet that c names; nil where it names none. What can't be reached is no error: it is tried again when it is needed.
@@ -33,7 +40,7 @@ func JoinFleet(ctx context.Context, c config.Fleet, logger *slog.Logger) (*Fleet
 	if err != nil {
 		return nil, err
 	}
-	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}}, nil
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}, logs: map[string]*audit.Log{}}, nil
 }
 
 // Close leaves the fleet.
@@ -41,7 +48,37 @@ func (f *Fleet) Close() error {
 	if f == nil {
 		return nil
 	}
-	return f.Gateway.Close()
+	err := f.Gateway.Close()
+	for _, log := range f.logs {
+		err = errors.Join(err, log.Close())
+	}
+	return err
+}
+
+// sendHeads has the ends of the audit log in a data directory put on record in the fleet, with each heartbeat from now on.
+func (f *Fleet) sendHeads(dataDir string, cfg config.Audit) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.logs[dataDir] != nil {
+		return nil
+	}
+	log, err := auditLog(dataDir, cfg)
+	if err == nil {
+		f.logs[dataDir] = log
+		f.Gateway.SendHeads(machine(dataDir), log.Heads)
+	}
+	return err
+}
+
+// Heads are the ends of a chain of the audit log in a data directory that are on record in the fleet.
+func (f *Fleet) Heads(ctx context.Context, dataDir, chain string) ([]audit.Seen, error) {
+	return f.Gateway.Heads(ctx, machine(dataDir), chain)
+}
+
+// machine names an audit log in the fleet: by the host and the directory, which is a true name.
+func machine(dataDir string) string {
+	host, _ := os.Hostname() // "" does where it has none
+	return host + ":" + guardfs.Canonical(dataDir)
 }
 
 // Unreachable says why the database or the bucket can't be reached; nil: both can, or nothing has needed the bucket since it could. With
@@ -52,12 +89,23 @@ func (f *Fleet) Unreachable(look bool) error {
 	}
 	f.bucket.mu.Lock()
 	defer f.bucket.mu.Unlock()
+	return cmp.Or(f.Cut(), f.bucket.err)
+}
+
+// Cut says why the database can't be reached, or not yet again; nil: it can, as far as is known without asking it.
+func (f *Fleet) Cut() error {
+	if f == nil {
+		return nil
+	}
 	err := f.Gateway.Fenced()
 	if u, ok := errors.AsType[*fleet.UnreachableError](err); ok {
 		err = u
 	}
-	return cmp.Or(err, f.bucket.err)
+	return err
 }
+
+// Files are the small files of one kind that the gateways share.
+func (f *Fleet) Files(kind string) shared.Files { return f.Gateway.Files(kind) }
 
 // HasStore says that the history is in the fleet, and not in the data directory.
 func (f *Fleet) HasStore() bool { return f != nil && f.Durable == "remote" }
@@ -68,8 +116,8 @@ func (f *Fleet) ships() bool { return f != nil && !f.HasStore() }
 // remote has o open the store of the fleet.
 func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
 
-// unreachable says of an error that the fleet's database or bucket does not answer, or not yet again.
-func unreachable(err error) bool {
+// CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
+func CutOff(err error) bool {
 	_, store := errors.AsType[*checkpoint.UnreachableError](err)
 	_, own := errors.AsType[*fleet.UnreachableError](err)
 	return store || own || errors.Is(err, fleet.ErrFenced)
@@ -203,7 +251,7 @@ func (c *Call) fetch(ctx context.Context) {
 	if err == nil {
 		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
 	}
-	if done := err == nil || !unreachable(err); was == nil || done {
+	if done := err == nil || !CutOff(err); was == nil || done {
 		f.all.Set(c.key(), &done)
 	}
 	if err != nil && was == nil {
@@ -260,7 +308,7 @@ func (b *bucket) open() (*blob.S3, error) {
 func (b *bucket) did(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err = nil; unreachable(err) {
+	if b.err = nil; CutOff(err) {
 		b.err = err
 	}
 	return err

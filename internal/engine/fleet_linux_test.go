@@ -1,15 +1,20 @@
 package engine_test
 
 import (
+	"cmp"
+	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +51,15 @@ type machine struct {
 }
 
 func (m *machine) Close() error { return errors.Join(m.tree.Close(), m.Gateway.Close()) }
+
+// sql is the database, for a look that no gateway has.
+func (b *box) sql() *sql.DB {
+	b.t.Helper()
+	db, err := sql.Open("pgx", b.database)
+	must(b.t, err)
+	b.t.Cleanup(func() { db.Close() }) //nolint:errcheck // it was only looked at
+	return db
+}
 
 // machine adds one. fault is that of guardfs.Options.
 func (b *box) machine(name string, fault func(string) *guardfs.Fault) *machine {
@@ -119,7 +133,8 @@ func TestFleetWithoutLocks(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		if wrong := raceOf(t, 20, (*engine.Engine).Unlocked); wrong != "" {
-			t.Log(wrong)
+			line, _, _ := strings.Cut(wrong, "\n")
+			t.Log(line)
 			return
 		}
 	}
@@ -200,4 +215,245 @@ func raceOf(t *testing.T, edits int, spoil func(*engine.Engine)) (wrong string) 
 		}
 	}
 	return wrong
+}
+
+// stopAt gives a fault that stands still before the n-th call of a change that has its locks, until goOn is closed. With dead the calls after that come to
+// nothing.
+type stopAt struct {
+	n            int64
+	dead         bool
+	of           atomic.Pointer[fleet.Gateway]
+	count        atomic.Int64
+	stands, goOn chan struct{}
+}
+
+func (s *stopAt) fault(string) *guardfs.Fault {
+	if at := s.of.Load(); at == nil || at.Health().Held == 0 { // before it has its locks it has not begun
+		return nil
+	}
+	k := s.count.Add(1)
+	if k == s.n {
+		close(s.stands)
+	}
+	if s.n > 0 && k >= s.n {
+		<-s.goOn
+		if s.dead {
+			return &guardfs.Fault{Err: syscall.EIO}
+		}
+	}
+	return nil
+}
+
+// deaths are changes in which a gateway dies, with what is there before.
+var deaths = map[string]struct {
+	lay []string
+	run act
+}{
+	"one file":                    {[]string{"f"}, writes("new\n", "f")},
+	"files, new and old":          {[]string{"f", "e", "keep/k"}, writes("new\n", "f", "e", "keep/k", "x/y/g")},
+	"a tree moves":                {[]string{"f", "d/b/c", "d/a"}, moves("d", "x/y/d")},
+	"a tree goes":                 {[]string{"f", "d/b/c", "d/a"}, deletes("d")},
+	"a file moves over another":   {[]string{"f", "e"}, moves("f", "e")},
+	"a change is taken back":      {[]string{"f"}, undoes},
+	"a line is added to one file": {[]string{"f"}, appends("f", "more\n")},
+}
+
+// A gateway is killed, or stopped and goes on later, before calls of a change. Another one finds the tree as before or as it should become,
+// and makes it so; it goes on working there, and nothing that the first one does afterwards changes that. When that one's machine
+// starts again, nothing is left of it.
+func TestFleetTakesOver(t *testing.T) {
+	for name, d := range deaths {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stopAt{}
+			done, _ := takeOver(t, d.lay, d.run, s)
+			total := s.count.Load()
+			ends := map[string]int{}
+			stride := cmp.Or(*every, max(1, total/(killRounds/2)))
+			for _, dead := range []bool{true, false} {
+				for n := first(t, stride); n <= total; n += stride {
+					t.Run("", func(t *testing.T) {
+						s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
+						_, end := takeOver(t, d.lay, d.run, s, done)
+						ends[end]++
+					})
+				}
+			}
+			t.Logf("of %d calls, before each %d.: %v", total, stride, ends)
+			if ends["as before"] == 0 {
+				t.Error("nothing was ever taken back: the test tests nothing")
+			}
+		})
+	}
+}
+
+// takeOver has a gateway stop in a change, and another one take its place. want is what the tree may look like then, besides as before.
+func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (looks, end string) {
+	t.Helper()
+	b := newBox(t, short)
+	a := b.machine("a 1", s.fault)
+	for _, name := range lay {
+		a.put("s", name, name+"\n")
+	}
+	// What the journal of the stopped one has stays until its machine starts again.
+	clean := func(looks string) string { return temporaries.ReplaceAllString(looks, "") }
+	old := clean(a.looks())
+	s.of.Store(a.Gateway)
+	if s.n == 0 {
+		must(t, a.does(run))
+		return clean(a.looks()), ""
+	}
+	made := make(chan error, 1)
+	go func() { made <- a.does(run) }()
+	select {
+	case <-s.stands:
+	case err := <-made: // others come in any order
+		must(t, err)
+		return "", "over"
+	}
+	a.wire.Cut()
+	other := b.machine("b 1", nil) // it starts while the first one's lease goes on
+	for !s.dead && a.Fenced() == nil {
+		<-time.After(time.Millisecond)
+	}
+	must(t, other.adds("theirs", "begins"))
+	_, err := b.sql().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'") // it would be over soon
+	must(t, err)
+	third := b.machine("c 1", nil)
+	switch now := theirs.ReplaceAllString(clean(third.looks()), ""); {
+	case now == old:
+		end = "as before"
+	case slices.Contains(want, now):
+		end = "as it should become"
+	default:
+		t.Fatalf("stopped before call %d: another gateway has\n%s\nit was\n%s\nand should have become\n%s", s.n, now, old, want)
+	}
+	must(t, other.adds("f", "goes on"))
+	now := clean(third.looks())
+	a.wire.Mend()
+	for a.Fenced() != nil { // it goes on under another lease
+		<-time.After(time.Millisecond)
+	}
+	close(s.goOn)
+	err = <-made
+	r := engine.Reason(err)
+	switch {
+	case err == nil && end == "as it should become", s.dead && err != nil:
+	case r != nil && (r.Cause == engine.HalfMade || end == "as before" && (r.Cause == engine.Fenced || r.Code == engine.CodeConflict)):
+	default:
+		t.Errorf("stopped before call %d: the tree is %s, and the call ended with %v", s.n, end, err)
+	}
+	if is := clean(third.looks()); is != now {
+		t.Fatalf("stopped before call %d, the first gateway went on and made\n%s\nof\n%s", s.n, is, now)
+	}
+	a.Close() //nolint:errcheck // it can't say anything to anybody
+	a.fault = nil
+	b.start(a, "a 2")
+	if is := a.looks(); is != now && clean(is) == is {
+		t.Fatalf("stopped before call %d, its next start made\n%s\nof\n%s", s.n, is, now)
+	}
+	if is := a.looks(); clean(is) != is {
+		t.Errorf("stopped before call %d, after its next start a temporary name is there:\n%s", s.n, is)
+	}
+	return now, end
+}
+
+var temporaries, theirs = regexp.MustCompile(`(?m)^\S*\.moltis-\S* .*\n\n?`), regexp.MustCompile(`(?m)^/theirs .*\n\n`)
+
+const short = 1200 * time.Millisecond
+
+// A change that was cut off on a machine that sees other identities on the volume is left to that machine: calls on its paths are refused here,
+// others are not.
+func TestFleetOtherView(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	db := b.sql()
+	var on atomic.Bool
+	stands, goOn := make(chan struct{}), make(chan struct{})
+	a := b.machine("a 1", func(string) *guardfs.Fault { // it dies as soon as there is a row
+		var open int
+		if !on.Load() {
+			return nil
+		}
+		if err := db.QueryRow("SELECT count(*) FROM open_op").Scan(&open); err != nil {
+			t.Error(err)
+		}
+		if open == 0 {
+			return nil
+		}
+		if on.CompareAndSwap(true, false) {
+			close(stands)
+		}
+		<-goOn
+		return &guardfs.Fault{Err: syscall.EIO}
+	})
+	for _, name := range []string{"f", "e"} {
+		a.put("s", name, name+"\n")
+	}
+	on.Store(true)
+	over := make(chan error, 1)
+	go func() { over <- a.does(moves("f", "e")) }()
+	<-stands
+	defer func() { close(goOn); <-over }()
+	a.wire.Cut()
+	if n, err := db.Exec(`UPDATE open_op SET steps = convert_to(replace(convert_from(steps, 'UTF8'), '"In":"', '"In":"7'), 'UTF8')`); err != nil || n == nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'"); err != nil {
+		t.Fatal(err)
+	}
+	other := b.machine("b 1", nil)
+	now := other.looks()
+	for range 2 {
+		r := engine.Reason(other.adds("f", "more"))
+		if r == nil || r.Cause != engine.OtherView || r.Facts != "a 1" || r.Path == "" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if is := other.looks(); is != now {
+		t.Errorf("%s\nof\n%s", is, now)
+	}
+	must(t, other.adds("g", "more"))
+	same := &machine{tree: &tree{t: t, ws: b.ws, data: t.TempDir(), cfg: a.cfg}} // another process on the machine of the first
+	b.start(same, "a 2")
+	defer same.Close()
+	must(t, other.adds("f", "more"))
+	same.has("f", "f\nmore\n")
+	same.has("e", "e\n")
+}
+
+// Where the database can't be reached an engine starts, reads, and refuses changes with the reason. They go on by themselves.
+func TestFleetUnreachable(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	a := b.machine("a 1", nil)
+	a.write("f", "f\n")
+	refused := func(when string) {
+		t.Helper()
+		err := a.adds("f", "more")
+		r := engine.Reason(err)
+		if r == nil || r.Cause != engine.Fenced && r.Cause != engine.FleetGone {
+			t.Errorf("%s: %v", when, err)
+		}
+		must(t, a.call("s").Read(ctx, a.ws+"/f", func(context.Context, *engine.Source) (*engine.ReadRecord, error) { return nil, nil }))
+	}
+	a.wire.Cut()
+	refused("cut off")
+	for a.Fenced() == nil {
+		<-time.After(time.Millisecond)
+	}
+	refused("fenced")
+	a.Close() //nolint:errcheck // it can't give its lease back
+	var err error
+	a.Gateway, err = fleet.Open(ctx, fleet.Options{Database: a.cfg.Fleet.Database, Lease: short})
+	must(t, err)
+	a.Engine, err = engine.OpenOver(engine.Options{Config: a.cfg, Judge: inside(b.ws, ""), DataDir: a.data, Fleet: engine.FleetOf(a.cfg.Fleet, a.Gateway)})
+	must(t, err)
+	refused("started without it")
+	a.wire.Mend()
+	for a.Fenced() != nil {
+		<-time.After(time.Millisecond)
+	}
+	must(t, a.adds("f", "more"))
+	a.has("f", "f\nmore\n")
 }

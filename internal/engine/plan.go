@@ -966,7 +966,9 @@ func (c *Call) seen(t *Target) (s session.Seen, ok bool, err error) {
 		return s, false, nil
 	}
 	if s, ok, err = c.ledger.Look(c.key(), t.Before.Info.ID.String(), t.True); err != nil {
-		err = &hostError{"looking up what was read", err}
+		if !CutOff(err) {
+			err = &hostError{"looking up what was read", err}
+		}
 	}
 	return s, ok, err
 }

@@ -198,6 +198,7 @@ type openOp struct {
 	steps []record            // none where it was not ready
 	names []guardfs.GivenName // that it gave without a row
 	db    *checkpoint.DB
+	late  bool // it was made by this process, and its lease was over before that
 }
 
 // key is its name in a log.
@@ -268,6 +269,26 @@ func (e *Engine) underway(tag string) bool {
 	return err == nil && slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.Tag == tag })
 }
 
+// endLate ends the changes of this process that may have been published when their lease was over already. Others may have settled them
+// before that, by what they saw then: such a change is finished if they said that it was made, and taken back if they said that it was
+// not. It waits so long for another lease; what can't be ended is tried again before the next change.
+func (e *Engine) endLate(wait time.Duration) {
+	until := time.Now().Add(wait)
+	e.late.Range(func(tag, o any) bool {
+		ctx, err := e.leased(context.Background())
+		for ; err != nil && time.Now().Before(until); ctx, err = e.leased(context.Background()) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err == nil {
+			err = e.own().recoverOp(ctx, o.(openOp), until)
+		}
+		if err == nil {
+			e.late.Delete(tag)
+		}
+		return err == nil
+	})
+}
+
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {
 	unlock, err := e.lockFor(ctx, "recovery", []string{opKey(tag)}, lockTry)
@@ -301,24 +322,32 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 		return err
 	}
 	defer unlock()
-	made := o.made
+	made, settled := o.made, false
 	if o.id != "" { // it may have waited
 		rows, err := o.db.Open(ctx)
 		at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == o.id })
-		if err != nil || at < 0 {
+		switch {
+		case err != nil || at < 0 && !o.late:
 			return err
+		case at < 0:
+			op, err := o.db.Get(ctx, o.id, checkpoint.Scope{AllSessions: true})
+			if err != nil {
+				return err
+			}
+			made, settled = op.Outcome == checkpoint.Committed, true
+		default:
+			made = rows[at].Made
 		}
-		made = rows[at].Made
 	} else if !c.journal.Has(o.tag) {
 		return nil
 	}
 	if err := errors.Join(c.reaches(paths), p.otherView()); err != nil {
 		return err
 	}
-	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 {
+	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 && !settled {
 		return c.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
 	}
-	if !made && p.single() && (o.id != "" || len(p.steps) > 0) {
+	if !made && !settled && p.single() && (o.id != "" || len(p.steps) > 0) {
 		if made, err = p.made(); err != nil {
 			return err
 		}
@@ -342,7 +371,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	}
 	c.journal.Forget(o.tag)
 	switch {
-	case o.id == "":
+	case o.id == "", settled && stuck == nil:
 		return nil
 	case stuck != nil:
 		c.logger.Warn("of an interrupted change not everything could be taken back; "+

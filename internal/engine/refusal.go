@@ -260,7 +260,7 @@ func (e *hostError) Unwrap() []error { return []error{ErrHost, e.err} }
 
 // notSaved refuses a change whose pre-state could not be stored. Nothing was changed.
 func notSaved(err error) error {
-	if errors.Is(err, fleet.ErrFenced) {
+	if CutOff(err) {
 		return err
 	}
 	return &Refusal{NotSaved.Code, NotSaved, "", err, &hostError{"storing the checkpoint", err}}
@@ -366,6 +366,7 @@ var (
 	StoreFull      = Typed[*checkpoint.FullError](CodeIOError, "store_full")
 	StoreDiskFull  = Typed[*checkpoint.DiskFullError](CodeIOError, "store_disk_full")
 	StoreGone      = Typed[*checkpoint.GoneError](CodeIOError, "store_gone")
+	StoreCutOff    = Typed[*checkpoint.UnreachableError](CodeIOError, "store_cut_off")
 	StoreBusy      = named(CodeIOError, "store_busy", checkpoint.ErrBusy)
 	StoreReadOnly  = named(CodeIOError, "store_read_only", checkpoint.ErrReadOnly)
 	StoreInUse     = named(CodeIOError, "store_in_use", checkpoint.ErrInUse)
