@@ -46,18 +46,17 @@ func (d Dir) open(name string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	path := d.file(name)
-	info, err := os.Lstat(path) // a pipe would block, where the flags do not keep it from that
-	if err == nil {
-		err = d.ours(path, info)
-	}
-	if err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, err
+	if flock.NoFollow == 0 { // then a link would be followed
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, d.ours(path, info)
+		}
 	}
 	f, err := os.OpenFile(path, flags|flock.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = f.Stat(); err == nil {
+	info, err := f.Stat()
+	if err == nil {
 		err = d.ours(path, info)
 	}
 	if err != nil {
