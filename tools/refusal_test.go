@@ -16,6 +16,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
@@ -32,6 +33,10 @@ var refusals = []struct {
 	{&guardfs.TooLargeError{Path: "/f", Size: 3 << 20, Max: 1 << 20}, KindTooLarge},
 	{&guardfs.ConflictError{Path: "/f", Why: guardfs.Replaced}, KindConflict},
 	{&guardfs.LockedError{}, KindConflict},
+	{&fleet.FencedError{Name: "g"}, KindIOError},
+	{&fleet.FencedError{Name: "g", Err: &fleet.UnreachableError{Err: syscall.ECONNREFUSED}}, KindIOError},
+	{&fleet.UnreachableError{Err: syscall.ECONNREFUSED}, KindIOError},
+	{engine.Refuse(engine.OtherView, "/f", "g"), KindConflict},
 	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},
 	{guardfs.ErrUnwatchable, KindUnsupported},
 	{notSaved(syscall.ENOSPC), KindIOError},

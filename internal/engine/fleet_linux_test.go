@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"errors"
 	"flag"
@@ -271,9 +272,11 @@ func TestFleetTakesOver(t *testing.T) {
 			stride := cmp.Or(*every, max(1, total/(killRounds/2)))
 			for _, dead := range []bool{true, false} {
 				for n := first(t, stride); n <= total; n += stride {
-					s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
-					_, end := takeOver(t, d.lay, d.run, s, done)
-					ends[end]++
+					t.Run("", func(t *testing.T) {
+						s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
+						_, end := takeOver(t, d.lay, d.run, s, done)
+						ends[end]++
+					})
 				}
 			}
 			t.Logf("of %d calls, before each %d.: %v", total, stride, ends)
@@ -364,23 +367,93 @@ const short = 1200 * time.Millisecond
 func TestFleetOtherView(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, short)
-	s := &stopAt{n: 30, dead: true, stands: make(chan struct{}), goOn: make(chan struct{})}
-	a := b.machine("a 1", s.fault)
+	db := b.sql()
+	var on atomic.Bool
+	stands, goOn := make(chan struct{}), make(chan struct{})
+	a := b.machine("a 1", func(string) *guardfs.Fault { // it dies as soon as there is a row
+		var open int
+		if !on.Load() {
+			return nil
+		}
+		if err := db.QueryRow("SELECT count(*) FROM open_op").Scan(&open); err != nil {
+			t.Error(err)
+		}
+		if open == 0 {
+			return nil
+		}
+		if on.CompareAndSwap(true, false) {
+			close(stands)
+		}
+		<-goOn
+		return &guardfs.Fault{Err: syscall.EIO}
+	})
 	for _, name := range []string{"f", "e"} {
 		a.put("s", name, name+"\n")
 	}
-	old := a.looks()
-	s.of.Store(a.Gateway)
-	made := make(chan error, 1)
-	for db := b.sql(); ; s.n++ { // until there is a row, and something is published
-		var rows int
-		must(t, db.QueryRow("SELECT count(*) FROM open_op").Scan(&rows))
-		break
-	}
-	go func() { made <- a.does(moves("f", "e")) }()
-	<-s.stands
+	on.Store(true)
+	over := make(chan error, 1)
+	go func() { over <- a.does(moves("f", "e")) }()
+	<-stands
+	defer func() { close(goOn); <-over }()
 	a.wire.Cut()
-	close(s.goOn)
-	<-made
-	_ = old
+	if n, err := db.Exec(`UPDATE open_op SET steps = convert_to(replace(convert_from(steps, 'UTF8'), '"In":"', '"In":"7'), 'UTF8')`); err != nil || n == nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'"); err != nil {
+		t.Fatal(err)
+	}
+	other := b.machine("b 1", nil)
+	now := other.looks()
+	for range 2 {
+		r := engine.Reason(other.adds("f", "more"))
+		if r == nil || r.Cause != engine.OtherView || r.Facts != "a 1" || r.Path == "" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if is := other.looks(); is != now {
+		t.Errorf("%s\nof\n%s", is, now)
+	}
+	must(t, other.adds("g", "more"))
+	same := &machine{tree: &tree{t: t, ws: b.ws, data: t.TempDir(), cfg: a.cfg}} // another process on the machine of the first
+	b.start(same, "a 2")
+	defer same.Close()
+	must(t, other.adds("f", "more"))
+	same.has("f", "f\nmore\n")
+	same.has("e", "e\n")
+}
+
+// Where the database can't be reached an engine starts, reads, and refuses changes with the reason. They go on by themselves.
+func TestFleetUnreachable(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	a := b.machine("a 1", nil)
+	a.write("f", "f\n")
+	refused := func(when string) {
+		t.Helper()
+		err := a.adds("f", "more")
+		r := engine.Reason(err)
+		if r == nil || r.Cause != engine.Fenced && r.Cause != engine.FleetGone {
+			t.Errorf("%s: %v", when, err)
+		}
+		must(t, a.call("s").Read(ctx, a.ws+"/f", func(context.Context, *engine.Source) (*engine.ReadRecord, error) { return nil, nil }))
+	}
+	a.wire.Cut()
+	refused("cut off")
+	for a.Fenced() == nil {
+		<-time.After(time.Millisecond)
+	}
+	refused("fenced")
+	a.Close() //nolint:errcheck // it can't give its lease back
+	var err error
+	a.Gateway, err = fleet.Open(ctx, fleet.Options{Database: a.cfg.Fleet.Database, Lease: short})
+	must(t, err)
+	a.Engine, err = engine.OpenOver(engine.Options{Config: a.cfg, Judge: inside(b.ws, ""), DataDir: a.data, Fleet: engine.FleetOf(a.cfg.Fleet, a.Gateway)})
+	must(t, err)
+	refused("started without it")
+	a.wire.Mend()
+	for a.Fenced() != nil {
+		<-time.After(time.Millisecond)
+	}
+	must(t, a.adds("f", "more"))
+	a.has("f", "f\nmore\n")
 }

@@ -61,6 +61,65 @@ func locksNameTheirHolder(t *testing.T, mine, other *Locks) {
 	again()
 }
 
+// further is locks beyond those of the machine, of which a key is held elsewhere.
+type further struct {
+	held  string
+	order []string
+}
+
+type heldError struct{ error }
+
+func (heldError) Holder() string { return "gateway g, Edit" }
+
+func (f *further) Lock(ctx context.Context, holder string, keys ...string) (func(), error) {
+	if slices.Contains(keys, f.held) {
+		return nil, heldError{context.Cause(ctx)}
+	}
+	f.order = append(f.order, "took "+holder+" "+strings.Join(keys, " "))
+	return func() { f.order = append(f.order, "gave "+holder) }, nil
+}
+
+// Further locks are taken after those of the machine and given back before them; where one is not free, nothing is held.
+func TestFurtherLocks(t *testing.T) {
+	bothForms(t, func(t *testing.T, mine, other *Locks) {
+		ctx := context.Background()
+		beyond := &further{held: "far"}
+		l := mine.Further(beyond).For("Edit")
+		free := func() bool {
+			soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+			defer cancel()
+			unlock, err := other.Lock(soon, "k")
+			if err == nil {
+				unlock()
+			}
+			return err == nil
+		}
+		unlock, err := l.Lock(ctx, "k", Shared("t"))
+		must(t, err)
+		if free() {
+			t.Error("the lock of the machine is free")
+		}
+		unlock()
+		unlock()
+		if got := strings.Join(beyond.order, ", "); got != "took Edit k shared t, gave Edit, gave Edit" || !free() {
+			t.Error(got)
+		}
+		_, err = l.Lock(ctx, "k", "far")
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.Holder != "gateway g, Edit" || !free() {
+			t.Errorf("%v, and the lock of the machine is free: %v", err, free())
+		}
+		meets, err := other.Lock(ctx, "k") // a call of this machine never comes that far
+		must(t, err)
+		soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		if _, err := l.Lock(soon, "k"); err == nil || len(beyond.order) != 3 {
+			t.Error(err, beyond.order)
+		}
+		meets()
+	})
+}
+
 // Many keys in any order: nobody waits for ever, and two are never in one place.
 func TestLocksInAnyOrder(t *testing.T) {
 	noLeak(t)
