@@ -229,7 +229,7 @@ type stopAt struct {
 }
 
 func (s *stopAt) fault(string) *guardfs.Fault {
-	if at := s.of.Load(); at == nil || at.Health().Held == 0 { // before it has its locks it has not begun
+	if at := s.of.Load(); at == nil || at.Health().Held == 0 && (s.n == 0 || s.count.Load() < s.n) { // before it has its locks it has not begun
 		return nil
 	}
 	k := s.count.Add(1)
