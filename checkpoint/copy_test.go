@@ -15,6 +15,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/checkpointtest"
+	"moltisfs/internal/fleetbox"
 )
 
 func copied(t *testing.T, from, to *checkpoint.DB, o checkpoint.CopyOptions) checkpoint.Copied {
@@ -215,6 +216,43 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 	}
 }
 
+// A store moves into a fleet and back: from a directory to PostgreSQL and S3, and into another directory.
+func TestCopyIntoAFleetAndBack(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(checkpointtest.Rounds(4)) {
+		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
+		o := checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed%2]}
+		from := open(t, t.TempDir(), o)
+		historied(t, from, 30+seed)
+		save(t, from, op(edit("/w/large", randomText(600<<10, seed), randomText(600<<10, seed+1))))
+		if _, err := from.GC(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := openAt("", fleetbox.Database(t)+" "+fleetbox.Contents(t, nil), checkpoint.Options{Now: tick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fleet.Close()
+		want := answers(t, from)
+		back := open(t, t.TempDir(), checkpoint.Options{Now: tick})
+		there := copied(t, from, fleet, checkpoint.CopyOptions{})
+		again := copied(t, fleet, back, checkpoint.CopyOptions{})
+		if there.Through = again.Through; there != again || there.Damaged+there.Sealed+there.Waiting > 0 {
+			t.Errorf("%+v, and back %+v", there, again)
+		}
+		for name, d := range map[string]*checkpoint.DB{"in the fleet": fleet, "back": back} {
+			sameAnswers(t, name, answers(t, d), want)
+			sound(t, d)
+		}
+		for _, to := range []*checkpoint.DB{fleet, back} {
+			if c := copied(t, from, to, checkpoint.CopyOptions{}); c.Operations > 0 {
+				t.Errorf("copied again: %+v", c)
+			}
+		}
+	}
+}
+
 // What retention and a purge took of the source is known to have been there.
 func TestCopyAfterRetention(t *testing.T) {
 	from, to := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
@@ -341,7 +379,7 @@ func TestCopyKeepsSealed(t *testing.T) {
 	text := source(8000, 1)
 	for phase, o := range []checkpoint.Options{{}, sealing, sealing, {}} { // some in clear, under two keys, and deltas of them
 		o.KeepWithin, o.KeepLast = 1, 3
-		d, err := checkpoint.Open(dir, o)
+		d, err := openAt(dir, fleetOf(t, dir), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,6 +40,8 @@ func TestInPostgres(t *testing.T) {
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
 		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter, "TamperedContentIsCorrupt": TestTamperedContentIsCorrupt,
 		"Appended": TestAppended, "AppendedIsSkipped": TestAppendedIsSkipped, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine, "ManyProcesses": TestManyProcesses,
+		"CopyAfterRetention": TestCopyAfterRetention, "CopyOfOneSession": TestCopyOfOneSession, "CopyWaitsForWhatIsOpen": TestCopyWaitsForWhatIsOpen,
+		"CopyKeepsSealed": TestCopyKeepsSealed,
 	} {
 		t.Run(name, test)
 	}

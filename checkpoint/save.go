@@ -427,7 +427,7 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	var out []byte
 	for _, r := range slices.Backward(rows) {
 		out, err = d.pack.Unpack(ctx, &r, out)
-		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnreachableError)) || err != nil && ctx.Err() != nil {
 			return nil, err
 		}
 		if err != nil {
