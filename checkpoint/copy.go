@@ -629,9 +629,11 @@ func (c *copier) putTurns(ctx context.Context, tx *tx, r *record, session, after
 	return own, nil
 }
 
-// beginAs gives the number of the turn t in the session, which begins after the number after if it has not begun.
+// beginAs gives the number of the turn t in the session, which begins after the number after if it has not begun. Another beginning of the
+// turn that the session is in is the same: the session did nothing in it yet where it was before.
 func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int64, error) {
-	id, err := one[int64](ctx, tx, "SELECT id FROM turn WHERE session=? AND name=? AND ts=?", session, t.name, t.ts)
+	id, err := one[int64](ctx, tx, `SELECT id FROM turn WHERE session=? AND name=?
+		AND (ts=? OR id=(SELECT max(id) FROM turn WHERE session=?)) ORDER BY id LIMIT 1`, session, t.name, t.ts, session)
 	if err == nil && id == 0 {
 		id, err = tx.newTurn(ctx, latest{session: session, op: after}, t.name, t.ts)
 	}
