@@ -35,7 +35,7 @@ var floors = []string{
 // reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/internals/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
-	{"net net/http net/netip", "cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/console internal/serve/mcp internal/policy/rego internal/fleetbox internal/testbox internal/toolstest"},
+	{"net net/http net/netip", "checkpoint checkpoint/blob cmd/moltis-fs internal/issuer internal/serve internal/serve/jsonrpc internal/serve/approvals internal/serve/console internal/serve/mcp internal/policy/rego internal/fleetbox internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
 	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/run internal/sandbox internal/sandbox/place internal/serve/acp internal/fleetbox internal/testbox internal/testdir readers/image scripts/pack scripts/peerbench scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -21,6 +22,8 @@ var ErrNotEmpty = errors.New("there is something in it already")
 // Backup writes a copy of the store into dir, a directory that is empty or not there yet. Others may
 // save meanwhile: the copy is the store of one moment, and on stable storage on return. Operations
 // that are under way at that moment count as done in it. The copy is a store: Open opens it.
+// A store in PostgreSQL is copied operation by operation, up to the first one that is under way; what
+// retention or a purge takes meanwhile may be in the copy or not.
 //
 // A tree that was moved to the trash as a complete lies beside the workspace and is not in the copy.
 func (d *DB) Backup(ctx context.Context, dir string) (err error) {
@@ -51,6 +54,9 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 		}
 		complete, err = d.copyTo(ctx, dir, to, copied)
 	}
+	if errors.Is(err, errNoFile) {
+		err = d.copyInto(ctx, dir)
+	}
 	if err == nil {
 		return nil
 	}
@@ -59,6 +65,19 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
 	}
 	return fmt.Errorf("making a backup: %w", d.c.failed(err))
+}
+
+// errNoFile says that a catalog is in no file that could be written anew.
+var errNoFile = errors.New("the catalog is in a database of its own")
+
+// copyInto writes what is in the store into one of its own in dir, operation by operation, up to the first one that is under way.
+func (d *DB) copyInto(ctx context.Context, dir string) error {
+	to, err := Open(dir, Options{MaxBytes: math.MaxInt64, KeepWithin: math.MaxInt64, Logger: d.o.Logger, Now: d.o.Now})
+	if err != nil {
+		return err
+	}
+	_, err = Copy(ctx, d, to, CopyOptions{})
+	return errors.Join(err, to.Close(), localdir.Sync(dir))
 }
 
 // copyTo writes the catalog as it is at this moment, and the large contents that it names and that are

@@ -48,7 +48,7 @@ type catalog interface {
 	check(ctx context.Context, q querier) (faults []string, err error)
 	// beside lists directories in which a damaged catalog lies that this one took the place of.
 	beside() ([]string, error)
-	// dump writes the rows as they are at this moment to an empty file, as a catalog of SQLite.
+	// dump writes the rows as they are at this moment to an empty file, as a catalog of SQLite, or gives errNoFile.
 	dump(ctx context.Context, file string) error
 	// clean waits until no other gateway runs retention on the store, and keeps them off until done is called.
 	clean(ctx context.Context) (done func(), err error)

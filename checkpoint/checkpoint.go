@@ -6,8 +6,8 @@
 // repository weighs: a 10 KB file that is edited over and over takes about half a kilobyte an edit,
 // catalog and indexes included.
 //
-// The package stores, finds and plans. It opens files in its own directory and never touches the
-// tree of the agent. Plan answers which path should become what; the caller carries that out
+// The package stores, finds and plans. It opens files in its own directory, or a database and a bucket,
+// and never touches the tree of the agent. Plan answers which path should become what; the caller carries that out
 // through its own guarded doors, and saves a checkpoint of that too.
 //
 //	db, err := checkpoint.Open(dir, checkpoint.Options{})
@@ -30,6 +30,9 @@
 //     *FullError, and the caller must not make the change. Purge writes the store anew, and takes as
 //     much again while it runs.
 //   - A damaged catalog is moved aside, never changed: see Open.
+//   - In PostgreSQL all this holds as far as the server keeps what it confirmed. A server that is set not
+//     to is refused. Its pages, logs, replicas and backups are its operators': Check does not look at
+//     them, and Purge does not reach what they hold of rows that are gone.
 //   - A content that is not stored is named: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
@@ -48,13 +51,16 @@
 //
 // All methods of DB may be called from many goroutines. A save is one transaction; of several, in this
 // process or others, one waits for the other. Many processes may have one store open. The directory
-// must be on a local file system: Open refuses network file systems.
+// must be on a local file system: Open refuses network file systems. A store in PostgreSQL
+// (Options.Database) may be open on many machines. There all writers wait for one lock of the server,
+// and large contents are written while it is held: a save takes about ten times as long as a message
+// there and back, and that bounds the saves of all machines together.
 //
 // # Where things are
 //
-// The catalog is a database that the package uses by plain SQL, but for sqlite.go and schema.go. Large
-// contents are in a blob.Store. Package checkpointtest has what another catalog or another blob.Store
-// has to pass.
+// The catalog is a database that the package uses by plain SQL, but for sqlite.go, postgres.go and
+// schema.go. Large contents are in a blob.Store: of files, or of S3. Package checkpointtest has what
+// another catalog or another blob.Store has to pass.
 package checkpoint
 
 import (
@@ -387,13 +393,14 @@ func (e *NetworkError) Error() string {
 		e.Dir, e.Type)
 }
 
-// SyncError: the disk did not confirm what was to be saved. It may be there or not, so the change
-// must not be made. Nothing more is accepted until the disk has confirmed all that was accepted
-// before.
+// SyncError: the disk did not confirm what was to be saved, or the connection to the database broke
+// before its answer. It may be there or not, so the change must not be made. An operation with a tag is
+// open then if it is there. Nothing more is accepted until the disk has confirmed all that was accepted
+// before; of a database the next transaction waits until it has ended that one.
 type SyncError struct{ Err error }
 
 func (e *SyncError) Error() string {
-	return "the disk did not confirm a checkpoint: " + e.Err.Error()
+	return "nobody confirmed a checkpoint: " + e.Err.Error()
 }
 
 func (e *SyncError) Unwrap() error { return e.Err }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/fleetbox"
@@ -43,7 +45,9 @@ type cutConn struct {
 }
 
 func (c cutConn) Write(b []byte) (int, error) {
-	if !c.f.strikes() {
+	// What the driver sends beside, when it gives a connection up, does not count: the end of it, and the request to cancel.
+	end, cancel := b[0] == 'X', len(b) == 16 && binary.BigEndian.Uint32(b[4:]) == 80877102
+	if end || cancel || !c.f.strikes() {
 		return c.Conn.Write(b)
 	}
 	if c.f.lost {
@@ -159,7 +163,7 @@ func TestCutAtEveryMessage(t *testing.T) {
 			sound := faulty(t, database, files, &fault{}, same)
 			ctx := t.Context()
 			var wrong []string
-			before := []byte(nil)
+			before, doubts := []byte(nil), 0
 			for n, warm := 0, 0; ; n++ {
 				f.arm(n)
 				op, body := someOp(n, before)
@@ -183,6 +187,7 @@ func TestCutAtEveryMessage(t *testing.T) {
 				isOpen := slices.ContainsFunc(open, func(o OpenOp) bool { return o.Tag == op.Tag })
 				there := len(all.Checkpoints) == 1
 				unknown := errors.As(err, new(*SyncError))
+				doubts += count(unknown && there == kind.lost)
 				switch {
 				case err == nil && (!there || all.Checkpoints[0].ID != saved.ID || !isOpen):
 					wrong = append(wrong, fmt.Sprint(n, ": an acknowledged save is not there"))
@@ -214,10 +219,96 @@ func TestCutAtEveryMessage(t *testing.T) {
 			if r, err := sound.Check(ctx, true); err != nil || len(r.Problems) > 0 {
 				wrong = append(wrong, fmt.Sprintf("the store is not sound: %+v %v", r, err))
 			}
+			if doubts == 0 && !kind.bad {
+				t.Error("the end of the transaction was not cut")
+			}
 			if (len(wrong) > 0) != kind.bad {
 				t.Errorf("%q", wrong)
 			}
 		})
+	}
+}
+
+// Wherever the connection is cut in what is no save, the store is sound, nothing goes that has to stay, and the next try completes it.
+func TestCutRetention(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(d *DB, last ID, gone string) error{
+		"settle": func(d *DB, last ID, _ string) error { return d.Settle(context.Background(), last, Committed) },
+		"abort":  func(d *DB, last ID, _ string) error { return d.Settle(context.Background(), last, Aborted) },
+		"gc":     func(d *DB, _ ID, _ string) error { _, err := d.GC(context.Background(), false); return err },
+		"purge": func(d *DB, _ ID, gone string) error {
+			_, err := d.Purge(context.Background(), Purge{Hash: gone})
+			return err
+		},
+	} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", answer lost: ", lost), func(t *testing.T) {
+				database, files := fleetbox.Database(t), &blob.Files{Dir: t.TempDir()}
+				f := &fault{lost: lost}
+				d := faulty(t, database, cutBlobs{Store: files, f: f}, f, func(c catalog) catalog { return c })
+				d.o.KeepWithin, d.o.KeepLast = 0, 1
+				hash := func(b []byte) string { return blob.Hash(sha256.Sum256(b)).String() }
+				step := 1
+				if name == "gc" || name == "purge" { // they have many messages: another part of them each time
+					step = 7
+				}
+				for n := 1 + int(time.Now().UnixNano())%step; ; n += step {
+					var bodies [][]byte
+					var last ID
+					for i := range 3 {
+						op, body := someOp(10*n+i, nil)
+						op.Changes = op.Changes[:1]
+						s, err := d.Save(t.Context(), op)
+						if err == nil && i < 2 {
+							err = d.Settle(t.Context(), s.ID, Committed)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						bodies, last = append(bodies, body), s.ID
+					}
+					f.arm(n)
+					err := do(d, last, hash(bodies[0]))
+					struck := f.struck.Load()
+					f.arm(0)
+					f.struck.Store(false)
+					if err != nil && !errors.As(err, new(*UnreachableError)) && !errors.Is(err, errCut) {
+						t.Fatal(n, err)
+					}
+					if r, err := d.Check(t.Context(), true); err != nil || len(r.Problems) > 0 {
+						t.Fatalf("%d: %+v %v", n, r, err)
+					}
+					if _, err := d.Content(t.Context(), hash(bodies[2])); err != nil && name != "abort" {
+						t.Fatal(n, err)
+					}
+					if err := do(d, last, hash(bodies[0])); err != nil {
+						t.Fatal(n, "once more: ", err)
+					}
+					open, err := d.Open(t.Context())
+					if err != nil || (len(open) == 0) != (name == "settle" || name == "abort") {
+						t.Fatal(n, open, err)
+					}
+					if name == "gc" || name == "purge" {
+						if _, err := d.Content(t.Context(), hash(bodies[0])); !errors.Is(err, ErrNoContent) {
+							t.Fatal(n, "it is still there: ", err)
+						}
+						if err := d.Settle(t.Context(), last, Committed); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if !struck {
+						break
+					}
+				}
+				rubbish, err := d.blobNames(t.Context())
+				if err == nil {
+					rubbish, err = unnamed(t.Context(), d.r, rubbish)
+				}
+				if err != nil || (name == "gc" || name == "purge") && len(rubbish) > 0 {
+					t.Error(rubbish, err)
+				}
+			})
+		}
 	}
 }
 

@@ -71,9 +71,10 @@ func newPostgres(o Options) (*postgres, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 5 * time.Second
 	}
-	config.RuntimeParams["lock_timeout"] = busyTimeout
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "moltis-fs"
+	for setting, value := range map[string]string{"lock_timeout": busyTimeout, "application_name": "moltis-fs"} {
+		if config.RuntimeParams[setting] == "" {
+			config.RuntimeParams[setting] = value
+		}
 	}
 	return &postgres{config: config, guard: o.Guard}, nil
 }
@@ -127,7 +128,8 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 }
 
 func (p *postgres) format(ctx context.Context, q querier) (int, error) {
-	there, err := one[bool](ctx, q, "SELECT to_regclass(quote_ident(current_schema()) || '.meta') IS NOT NULL")
+	// As a row: to_regclass may not have heard yet of what another process has made while this one waited for the lock.
+	there, err := one[bool](ctx, q, "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname='meta' AND relnamespace=current_schema()::regnamespace)")
 	if err != nil || !there {
 		return 0, err
 	}
@@ -268,10 +270,7 @@ func (p *postgres) check(context.Context, querier) ([]string, error) { return ni
 
 func (p *postgres) beside() ([]string, error) { return nil, nil }
 
-// ErrElsewhere: the rows of the store are in a database that has a backup of its own.
-var ErrElsewhere = errors.New("the store is in PostgreSQL: back it up with pg_dump first, and the bucket of its contents after that")
-
-func (p *postgres) dump(context.Context, string) error { return ErrElsewhere }
+func (p *postgres) dump(context.Context, string) error { return errNoFile }
 
 // clean: the lock is of the connection, and ends with it.
 func (p *postgres) clean(ctx context.Context) (done func(), err error) {

@@ -1,6 +1,12 @@
 package checkpoint_test
 
 import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -33,12 +39,280 @@ func TestInPostgres(t *testing.T) {
 		"WhatAnUndoOfARunTakes": TestWhatAnUndoOfARunTakes,
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
 		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter, "TamperedContentIsCorrupt": TestTamperedContentIsCorrupt,
-		"Appended": TestAppended, "AppendedIsSkipped": TestAppendedIsSkipped, "Trash": TestTrash,
+		"Appended": TestAppended, "AppendedIsSkipped": TestAppendedIsSkipped, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine, "ManyProcesses": TestManyProcesses,
 		"CopyAfterRetention": TestCopyAfterRetention, "CopyOfOneSession": TestCopyOfOneSession, "CopyWaitsForWhatIsOpen": TestCopyWaitsForWhatIsOpen,
 		"CopyKeepsSealed": TestCopyKeepsSealed,
 	} {
 		t.Run(name, test)
 	}
+}
+
+// TestManyGateways: what eight gateways save at once is one history, in the order of each, and retention that some of them run meanwhile takes
+// nothing that has to stay.
+func TestManyGateways(t *testing.T) {
+	t.Parallel()
+	database, contents := fleetbox.Database(t), fleetbox.Contents(t, nil)
+	const gateways, each, kept = 8, 100, 3
+	for name, o := range map[string]checkpoint.Options{"all is kept": {}, "little is kept": {KeepWithin: checkpoint.KeepNone, KeepLast: kept}} {
+		t.Run(name, func(t *testing.T) {
+			var all sync.WaitGroup
+			saved := make([][]checkpoint.ID, gateways)
+			bodies := make([][][]byte, gateways)
+			var stores []*checkpoint.DB
+			for g := range gateways {
+				d, err := openAt("", database+" "+contents, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close()
+				stores = append(stores, d)
+				all.Go(func() {
+					own := fmt.Sprint("/w/", name, g)
+					last := source(2000, int64(g))
+					for i := range each {
+						next := nextVersion(rand.New(rand.NewSource(int64(g*1000+i))), last)
+						if i%10 == 0 {
+							next = randomText(300<<10, int64(g*1000+i))
+						}
+						s, err := d.Save(ctx, op(edit(own, last, next), edit("/w/shared "+name, last, next)))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if g < 2 && i%20 == 19 {
+							if _, err := d.GC(ctx, false); err != nil {
+								t.Error(err)
+							}
+						}
+						saved[g], bodies[g], last = append(saved[g], s.ID), append(bodies[g], next), next
+					}
+				})
+			}
+			all.Wait()
+			at := map[checkpoint.ID]int{}
+			for f := (checkpoint.Filter{AllSessions: true, PathContains: name, Limit: 1000}); ; {
+				p, err := stores[0].List(ctx, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range p.Checkpoints {
+					at[c.ID] = -len(at) - 1
+				}
+				if f.Cursor = p.Next; f.Cursor == "" {
+					break
+				}
+			}
+			if o.KeepLast == 0 && len(at) != gateways*each {
+				t.Errorf("%d are listed", len(at))
+			}
+			for g, ids := range saved {
+				first := 0
+				if o.KeepLast != 0 {
+					first = each - kept
+				}
+				for i := first; i < len(ids); i++ {
+					if at[ids[i]] == 0 || i > first && at[ids[i]] < at[ids[i-1]] {
+						t.Errorf("gateway %d: %s is not there, or not in order", g, ids[i])
+					}
+					got, err := stores[(g+1)%gateways].Content(ctx, sum(bodies[g][i]))
+					if err != nil || !bytes.Equal(got, bodies[g][i]) {
+						t.Errorf("gateway %d, save %d: %v", g, i, err)
+					}
+				}
+			}
+			sound(t, stores[0])
+		})
+	}
+}
+
+// A backup of a store in PostgreSQL is a store of one machine with all that was settled before what is under way.
+func TestBackupOfADatabase(t *testing.T) {
+	t.Parallel()
+	d := inDatabase(t, fleetbox.Database(t), &blob.Files{Dir: t.TempDir()})
+	last := source(3000, 1)
+	for i := range 8 {
+		next := nextVersion(rand.New(rand.NewSource(int64(i))), last)
+		if i == 4 {
+			next = randomText(300<<10, 4)
+		}
+		settled(t, d, edit("/w/a", last, next))
+		last = next
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	if err := d.Backup(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	sameCopy(t, d, first)
+	o := op(edit("/w/b", []byte("1"), []byte("2")))
+	o.Tag = "under way"
+	save(t, d, o)
+	save(t, d, op(edit("/w/c", []byte("1"), []byte("2"))))
+	if err := d.Backup(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{first, second} {
+		soundCopy(t, dir)
+		if s := stats(t, open(t, dir, checkpoint.Options{})); s.Checkpoints != 8 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if err := d.Backup(ctx, second); !errors.Is(err, checkpoint.ErrNotEmpty) {
+		t.Error("over another backup:", err)
+	}
+}
+
+// What breaks a promise of the store is refused when it is opened.
+func TestDatabaseThatIsRefused(t *testing.T) {
+	t.Parallel()
+	exec := func(database string, statements ...string) {
+		t.Helper()
+		db, err := sql.Open("pgx", database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, s := range statements {
+			if _, err := db.Exec(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files := &blob.Files{Dir: t.TempDir()}
+	with := func(database, query string) string { return database + "&" + query }
+	for name, c := range map[string]struct {
+		change func(database string) (changed string)
+		want   any
+	}{
+		"synchronous_commit of the account's database": {func(at string) string {
+			exec(at, "DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET synchronous_commit=off'; END $$")
+			return at
+		}, new(*checkpoint.SettingError)},
+		"synchronous_commit of the account": {func(at string) string {
+			exec(at, "CREATE ROLE hasty LOGIN SUPERUSER", "ALTER ROLE hasty SET synchronous_commit=off")
+			return strings.Replace(at, "user=tester", "user=hasty", 1)
+		}, new(*checkpoint.SettingError)},
+		"synchronous_commit of the address": {func(at string) string { return with(at, "synchronous_commit=off") }, new(*checkpoint.SettingError)},
+		"no such schema":                    {func(at string) string { return with(at, "search_path=none") }, new(*checkpoint.SettingError)},
+		"tables of something else": {func(at string) string {
+			exec(at, "CREATE TABLE meta(k TEXT, v BIGINT)")
+			return at
+		}, new(*checkpoint.VersionError)},
+		"a newer format": {func(at string) string {
+			inDatabase(t, at, files).Close()
+			exec(at, "UPDATE meta SET v=99 WHERE k='format'")
+			return at
+		}, new(*checkpoint.VersionError)},
+		"a password":          {func(at string) string { return strings.Replace(at, "://", "://tester:secret@", 1) }, new(*checkpoint.BadOpError)},
+		"another password":    {func(at string) string { return with(at, "password=secret") }, new(*checkpoint.BadOpError)},
+		"no address":          {func(string) string { return "host=/tmp user=secret" }, new(*checkpoint.BadOpError)},
+		"nobody listens":      {func(string) string { return "postgres:///x?host=/nowhere&user=tester" }, new(*checkpoint.UnreachableError)},
+		"nobody listens, TCP": {func(string) string { return "postgres://127.0.0.1:1/x?user=tester" }, new(*checkpoint.UnreachableError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := checkpoint.Open("", checkpoint.Options{Database: c.change(fleetbox.Database(t)), Blobs: files})
+			if err == nil {
+				d.Close()
+			}
+			if !errors.As(err, c.want) {
+				t.Errorf("%v, not a %T", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Error("it tells the password:", err)
+			}
+		})
+	}
+	if _, err := checkpoint.Open("", checkpoint.Options{Database: fleetbox.Database(t)}); !errors.As(err, new(*checkpoint.BadOpError)) {
+		t.Error("without contents of its own:", err)
+	}
+}
+
+// inDatabase opens the store in the database.
+func inDatabase(t *testing.T, database string, blobs blob.Store) *checkpoint.DB {
+	t.Helper()
+	d, err := checkpoint.Open("", checkpoint.Options{Database: database, Blobs: blobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// Two schemas of one database are two stores. Who waits for another too long is told so, and goes on after that.
+func TestSchemasAndLocks(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	db, err := sql.Open("pgx", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	files := &blob.Files{Dir: t.TempDir()}
+	var stores []*checkpoint.DB
+	for _, schema := range []string{"one", "two"} {
+		if _, err := db.Exec("CREATE SCHEMA " + schema); err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, inDatabase(t, database+"&lock_timeout=100&search_path="+schema, files))
+	}
+	id := save(t, stores[0], op(edit("/w/a", []byte("1"), []byte("2"))))
+	if _, err := stores[1].Get(ctx, id, ann); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Error("the other schema:", err)
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("SET search_path=one; BEGIN; SELECT pg_advisory_xact_lock(7411, hashtext(current_schema()::text)), pg_advisory_lock(7412, hashtext(current_schema()::text))"); err != nil {
+		t.Fatal(err)
+	}
+	next := op(edit("/w/a", []byte("2"), []byte("3")))
+	if _, err := stores[0].Save(ctx, next); !errors.Is(err, checkpoint.ErrBusy) {
+		t.Error("a save:", err)
+	}
+	if _, err := stores[0].GC(ctx, false); !errors.Is(err, checkpoint.ErrBusy) {
+		t.Error("retention:", err)
+	}
+	save(t, stores[1], next)
+	if _, err := db.Exec("ROLLBACK; SELECT pg_advisory_unlock_all()"); err != nil {
+		t.Fatal(err)
+	}
+	save(t, stores[0], next)
+	if _, err := stores[0].GC(ctx, false); err != nil {
+		t.Error(err)
+	}
+	var long *checkpoint.BadOpError
+	path := "/" + string(randomText(5000, 1))
+	path = strings.NewReplacer("\x00", "x", "/", "y", "\n", "z").Replace(path[1:])
+	if _, err := stores[0].Save(ctx, op(edit("/w/"+path, []byte("1"), nil))); !errors.As(err, &long) {
+		t.Error("a path that no index takes:", err)
+	}
+	sound(t, stores[0])
+}
+
+// A server that was away is there again for the next call, and a call while it is away ends soon.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	database, wire := fleetbox.Wired(t, fleetbox.Database(t))
+	d := inDatabase(t, database, &blob.Files{Dir: t.TempDir()})
+	last := []byte("0")
+	for i := range 3 {
+		next := []byte(fmt.Sprint(i + 1))
+		id := save(t, d, op(edit("/w/a", last, next)))
+		wire.Cut()
+		_, err1 := d.Save(ctx, op(edit("/w/a", next, []byte("x"))))
+		_, err2 := d.Get(ctx, id, ann)
+		_, err3 := d.Content(ctx, sum(next))
+		_, err4 := d.GC(ctx, false)
+		_, err5 := d.BeginTurn(ctx, ann, fmt.Sprint(i))
+		for n, err := range []error{err1, err2, err3, err4, err5} {
+			if !errors.As(err, new(*checkpoint.UnreachableError)) {
+				t.Errorf("call %d while it is away: %v", n, err)
+			}
+		}
+		wire.Mend()
+		if c, err := d.Get(ctx, id, ann); err != nil || c.ID != id {
+			t.Error("after that:", err)
+		}
+		last = next
+	}
+	sound(t, d)
 }
 
 // fleetVar has a fleet, for the processes of a test.
