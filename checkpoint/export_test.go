@@ -21,7 +21,7 @@ func (s *Shipper) BadRound(ctx context.Context) error {
 		}
 		var r *record
 		err = s.local.view(ctx, func(h *history) (err error) {
-			if r, err = c.take(ctx, h, seq, 0); err == nil {
+			if r, err = c.take(ctx, h, seq, false); err == nil {
 				r.draw, err = one[int64](ctx, h.q, "SELECT draw FROM unsent WHERE op=?", seq)
 			}
 			return err

@@ -177,7 +177,7 @@ func (s *Shipper) send(ctx context.Context, seq int64, held *held) (r *record, e
 			if err != nil || held.holds(e.c, open) {
 				return err
 			}
-			if r, err = c.take(ctx, h, seq, try); err == nil {
+			if r, err = c.take(ctx, h, seq, try > 0); err == nil {
 				r.draw, r.sent = draw, !fresh
 			}
 			return err
