@@ -103,6 +103,7 @@ soak:
 	go test ./internal/policy -count=1 -timeout 1h -run '^TestAgainstDefinition$$' -definitions 20000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./internal/engine -count=1 -timeout 4h -run '^TestKilled' -every 1 -real
+	go test ./internal/engine -count=1 -timeout 4h -run '^TestFleet' -every 1 -edits 1000
 	go test ./internal/engine -count=1 -timeout 4h -run '^(TestKilledPlots|TestPowerCut)$$' -kills 60000 -cuts 10000
 	go test ./internal/engine -count=1 -timeout 4h -run '^(TestFault|TestDirectoryMovedDuringARewind)' -every 1 -history 2000
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestTradesAgainstSnapshots$$' -histories 1000

@@ -476,8 +476,7 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	case fenced && s.hidden:
 		return cause
 	case fenced:
-		s.c.late.Store(s.tag, openOp{tag: s.tag, id: s.id, steps: s.steps, db: s.db, late: true})
-		return halfMade(cause, s.rollback.paths(), s.id, true)
+		return s.afterLease(cause)
 	}
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
@@ -496,6 +495,12 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		return cause
 	}
 	return halfMade(cause, stuck, s.id, again != nil)
+}
+
+// afterLease leaves a change that may have been published when its lease was over to endLate.
+func (s *apply) afterLease(cause error) error {
+	s.c.late.Store(s.tag, openOp{tag: s.tag, id: s.id, steps: s.steps, db: s.db, late: true})
+	return halfMade(cause, s.rollback.paths(), s.id, true)
 }
 
 // each runs one for every number below n, several at a time: the syncs of many files then share the
@@ -728,6 +733,9 @@ func (s *apply) end(ctx context.Context, left error) error {
 		return nil
 	}
 	s.setOutcome(ctx, checkpoint.Committed)
+	if err := s.c.fenced(ctx); err != nil { // the database may have said so just now: others have taken it for one that was not made
+		return s.afterLease(err)
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/audit"
 	"moltisfs/internal/fleet"
 	"moltisfs/internal/share"
 )
@@ -210,7 +211,7 @@ func Watched(n int64) (free func(who string) int64, back func()) {
 
 // FleetOf is a Fleet of a gateway that is there.
 func FleetOf(c config.Fleet, g *fleet.Gateway) *Fleet {
-	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}}
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}, logs: map[string]*audit.Log{}}
 }
 
 // Unlocked has the engine go without the locks that other machines take too.

@@ -47,10 +47,11 @@ func newBox(t testing.TB, lease time.Duration) *box {
 type machine struct {
 	*tree
 	*fleet.Gateway
-	wire *fleetbox.Wire
+	fleet *engine.Fleet
+	wire  *fleetbox.Wire
 }
 
-func (m *machine) Close() error { return errors.Join(m.tree.Close(), m.Gateway.Close()) }
+func (m *machine) Close() error { return errors.Join(m.tree.Close(), m.fleet.Close()) }
 
 // sql is the database, for a look that no gateway has.
 func (b *box) sql() *sql.DB {
@@ -79,8 +80,8 @@ func (b *box) start(m *machine, name string) {
 	m.Gateway, err = fleet.Open(ctx, fleet.Options{Database: address, Name: name, Lease: b.lease})
 	must(b.t, err)
 	m.cfg.Fleet = config.Fleet{Database: address, Contents: b.contents, Durable: "remote"}
-	m.Engine, err = engine.OpenOver(engine.Options{Config: m.cfg, Judge: inside(b.ws, ""), DataDir: m.data, Fault: m.fault,
-		Fleet: engine.FleetOf(m.cfg.Fleet, m.Gateway)})
+	m.fleet = engine.FleetOf(m.cfg.Fleet, m.Gateway)
+	m.Engine, err = engine.OpenOver(engine.Options{Config: m.cfg, Judge: inside(b.ws, ""), DataDir: m.data, Fault: m.fault, Fleet: m.fleet})
 	must(b.t, err)
 }
 
@@ -96,7 +97,7 @@ func (m *machine) adds(name, line string) error {
 // history gives what the fleet knows of the changes of a path, the first one first.
 func (b *box) history(m *machine, path string) (changes []checkpoint.Recorded, outcomes []checkpoint.Outcome) {
 	b.t.Helper()
-	o, err := engine.StoreOptions(m.cfg.Checkpoint, engine.FleetOf(m.cfg.Fleet, m.Gateway))
+	o, err := engine.StoreOptions(m.cfg.Checkpoint, m.fleet)
 	must(b.t, err)
 	db, err := checkpoint.Open(m.data+"/checkpoints", o)
 	must(b.t, err)
@@ -228,7 +229,7 @@ type stopAt struct {
 }
 
 func (s *stopAt) fault(string) *guardfs.Fault {
-	if at := s.of.Load(); at == nil || at.Health().Held == 0 { // before it has its locks it has not begun
+	if at := s.of.Load(); at == nil || at.Health().Held == 0 && (s.n == 0 || s.count.Load() < s.n) { // before it has its locks it has not begun
 		return nil
 	}
 	k := s.count.Add(1)
@@ -447,7 +448,8 @@ func TestFleetUnreachable(t *testing.T) {
 	var err error
 	a.Gateway, err = fleet.Open(ctx, fleet.Options{Database: a.cfg.Fleet.Database, Lease: short})
 	must(t, err)
-	a.Engine, err = engine.OpenOver(engine.Options{Config: a.cfg, Judge: inside(b.ws, ""), DataDir: a.data, Fleet: engine.FleetOf(a.cfg.Fleet, a.Gateway)})
+	a.fleet = engine.FleetOf(a.cfg.Fleet, a.Gateway)
+	a.Engine, err = engine.OpenOver(engine.Options{Config: a.cfg, Judge: inside(b.ws, ""), DataDir: a.data, Fleet: a.fleet})
 	must(t, err)
 	refused("started without it")
 	a.wire.Mend()

@@ -274,7 +274,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 		release() // it may be there
 		return nil, &UnreachableError{err}
 	case not == "fenced":
-		f.g.beatSoon()
+		f.g.drop(id)
 		return nil, &FencedError{Name: f.g.name}
 	case not != "":
 		return nil, &fs.PathError{Op: "hold", Path: f.dir + "/" + name, Err: fs.ErrExist}

@@ -107,7 +107,8 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 func (g *Gateway) Close() error {
 	g.end()
 	g.done.Wait()
-	id := g.drop()
+	id := g.Health().ID
+	g.drop(id)
 	var err error
 	if id != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -133,17 +134,18 @@ func (g *Gateway) OnThisMachine(name string) bool {
 
 // run sends a heartbeat three times in a lease, and more often as long as there is none.
 func (g *Gateway) run(ctx context.Context) {
-	for {
+	for start := time.Now(); ; {
 		pause := g.lease / 3
-		if g.Fenced() != nil {
-			pause = min(pause, time.Second)
+		if g.Health().Err != nil {
+			pause = g.lease / 15
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.kick:
-		case <-time.After(pause):
+		case <-time.After(pause - time.Since(start)):
 		}
+		start = time.Now()
 		g.beat(ctx)
 	}
 }
@@ -183,7 +185,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		held = append(held, n)
 	}
 	g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, g.lease/3)
+	ctx, cancel := context.WithTimeout(ctx, g.lease/6)
 	defer cancel()
 	sent := time.Now()
 	var ok bool
@@ -196,7 +198,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 	case err != nil:
 		return &UnreachableError{err}
 	case !ok:
-		g.drop()
+		g.drop(id)
 		return ErrFenced
 	}
 	g.confirm(id, sent)
@@ -235,13 +237,18 @@ func (g *Gateway) confirm(id string, sent time.Time) {
 	}
 }
 
-// drop forgets the lease, and gives its id.
-func (g *Gateway) drop() (id string) {
+// drop forgets the lease id, which is over, and has another one taken soon.
+func (g *Gateway) drop(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	id, g.id, g.freed = g.id, "", nil
-	clear(g.held)
-	return id
+	if g.id == id {
+		g.id, g.freed = "", nil
+		clear(g.held)
+	}
+	select {
+	case g.kick <- struct{}{}:
+	default:
+	}
 }
 
 // has says that the gateway has this lease still.
@@ -308,7 +315,9 @@ func (g *Gateway) current(ctx context.Context) (string, error) {
 	if !ok {
 		id = g.id
 	}
-	if id == "" || id != g.id || !time.Now().Before(g.until) {
+	now := time.Now()
+	// The clock on the wall knows of a machine that slept, the other one not of a wall clock that is set back.
+	if id == "" || id != g.id || !now.Before(g.until) || !now.Round(0).Before(g.until.Round(0)) {
 		return id, &FencedError{g.name, g.failure}
 	}
 	return id, nil
@@ -333,17 +342,10 @@ func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any)
 	var one int
 	err = row("SELECT 1 FROM gateway WHERE id = $1 AND lease > clock_timestamp() FOR KEY SHARE", id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		g.beatSoon()
+		g.drop(id)
 		return &FencedError{Name: g.name}
 	}
 	return err
-}
-
-func (g *Gateway) beatSoon() {
-	select {
-	case g.kick <- struct{}{}:
-	default:
-	}
 }
 
 // Health is how a gateway is, for people and for metrics.

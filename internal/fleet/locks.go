@@ -61,7 +61,7 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 			return unlock, nil
 		case who == "fenced":
 			unlock()
-			g.beatSoon()
+			g.drop(id)
 			return nil, &FencedError{Name: g.name}
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))

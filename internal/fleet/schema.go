@@ -114,7 +114,7 @@ func versionOf(ctx context.Context, q interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }) (v int, err error) {
 	var there bool
-	if err = q.QueryRowContext(ctx, "SELECT to_regclass('fleet') IS NOT NULL").Scan(&there); err != nil || !there {
+	if err = q.QueryRowContext(ctx, "SELECT coalesce(to_regclass(quote_ident(current_schema()) || '.fleet') IS NOT NULL, false)").Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	err = q.QueryRowContext(ctx, "SELECT version FROM fleet").Scan(&v)
