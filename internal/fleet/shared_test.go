@@ -519,3 +519,40 @@ func TestFilesWithoutDatabase(t *testing.T) {
 		return err == nil && !held[0]
 	})
 }
+
+// BenchmarkShared has what a call costs of what gateways share: the check of its token, a look at what the session has read, and a note of
+// what it reads.
+func BenchmarkShared(b *testing.B) {
+	for kind, in := range map[string]func(dir string) state.Files{
+		"directory": func(string) state.Files { return state.Dir{Path: b.TempDir(), Temp: "temp"} },
+		"fleet":     func(string) state.Files { return nil },
+	} {
+		if kind == "fleet" {
+			g, err := Open(context.Background(), Options{Database: fleetbox.Database(b)})
+			must(b, err)
+			defer g.Close()
+			in = g.Files
+		}
+		tokens := serve.TokensIn(in("tokens"))
+		_, secret, err := tokens.Create(serve.Token{Principal: "ci"})
+		must(b, err)
+		log, me := session.OpenIn(in("ledger"), b.TempDir()), session.Key{Principal: "p", Session: "s"}
+		i := 0
+		for what, do := range map[string]func() error{
+			"check a token": func() error { _, err := tokens.Check(secret, time.Now()); return err },
+			"look":          func() error { _, _, err := log.Look(me, "1:1", "/f"); return err },
+			"saw": func() error {
+				i++
+				return log.Saw(me, session.Seen{ID: fmt.Sprint("1:", i), Path: fmt.Sprint("/some/where/in/a/tree/file", i, ".go"),
+					Hash: strings.Repeat("0", 64), Lines: 100, Whole: true, When: time.Now()})
+			},
+		} {
+			b.Run(kind+"/"+what, func(b *testing.B) {
+				for b.Loop() {
+					must(b, do())
+				}
+			})
+		}
+		must(b, log.Close())
+	}
+}
