@@ -41,36 +41,36 @@ var reserved = []struct{ imports, by string }{
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint readers/sqlite internal/fleet internal/fleetbox"},
 	{"unsafe", "grep/ignore grep/match internal/js internal/run readers readers/image"},
-	{"flag log testing", "checkpoint/checkpointtest internal/fleetbox internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
-	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                                                                        // whoever embeds a public package carries no evaluator of policies
-	{"moltisfs/internal/fleetbox moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
+	{"flag log testing", "checkpoint/checkpointtest internal/fleetbox internal/state/statetest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/peerbench scripts/searchbench"},
+	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                                                                                                          // whoever embeds a public package carries no evaluator of policies
+	{"moltisfs/internal/fleetbox moltisfs/internal/state/statetest moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
 // file of it. Everybody else works on handles of guardfs, or on what is handed in.
 var fileAccess = map[string]string{
-	"internal/guardfs":        "the agent's tree; nobody else touches it",
-	"internal/approval/queue": "its own questions and answers",
-	"checkpoint":              "its own store",
-	"checkpoint/blob":         "the files of large contents",
-	"checkpoint/localdir":     "the directory of the store",
-	"checkpoint/moltis":       "the folder of Moltis that it reads",
-	"internal/audit":          "its own log",
-	"internal/session":        "its own records",
-	"internal/texts":          "the texts that it keeps",
-	"internal/policy/rego":    "the policies that the operator names",
-	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
-	"internal/datadir":        "the data directory itself",
-	"internal/run":            "the runs, and the root by its names when it lays one out and compares: no contents",
-	"internal/doctor":         "modes of the operator's files, and the flags of a root",
-	"readers/wasm":            "its own compiled code",
-	"cmd/moltis-fs":           "the configuration, and the terminal",
-	"scripts/pack":            "the file of a module that it compresses",
-	"scripts/peerbench":       "the files that the servers work on",
-	"internal/fleetbox":       "the servers of tests",
-	"internal/testbox":        "the keys of a server of tests",
-	"internal/testdir":        "temporary directories of tests",
-	"internal/toolstest":      "trees for tests",
+	"internal/guardfs":     "the agent's tree; nobody else touches it",
+	"internal/state":       "the small files that processes share",
+	"checkpoint":           "its own store",
+	"checkpoint/blob":      "the files of large contents",
+	"checkpoint/localdir":  "the directory of the store",
+	"checkpoint/moltis":    "the folder of Moltis that it reads",
+	"internal/audit":       "its own log",
+	"internal/session":     "its own records",
+	"internal/texts":       "the texts that it keeps",
+	"internal/policy/rego": "the policies that the operator names",
+	"internal/serve":       "the socket that it listens on, and the lock beside it",
+	"internal/datadir":     "the data directory itself",
+	"internal/run":         "the runs, and the root by its names when it lays one out and compares: no contents",
+	"internal/doctor":      "modes of the operator's files, and the flags of a root",
+	"readers/wasm":         "its own compiled code",
+	"cmd/moltis-fs":        "the configuration, and the terminal",
+	"scripts/pack":         "the file of a module that it compresses",
+	"scripts/peerbench":    "the files that the servers work on",
+	"internal/fleetbox":    "the servers of tests",
+	"internal/testbox":     "the keys of a server of tests",
+	"internal/testdir":     "temporary directories of tests",
+	"internal/toolstest":   "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on

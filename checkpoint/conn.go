@@ -119,6 +119,7 @@ func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn)
 	}
 	defer func() {
 		if err != nil && !c.valid(err) {
+			c.forget()                                          // SQLite keeps a connection, and its locks, as long as there are any
 			c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // this closes it
 			return
 		}
@@ -127,6 +128,13 @@ func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn)
 		p.mu.Unlock()
 	}()
 	return fn(context.WithoutCancel(ctx), c)
+}
+
+// forget closes the compiled statements.
+func (c *conn) forget() {
+	for _, st := range c.compiled {
+		st.Close() //nolint:errcheck // it goes with its connection
+	}
 }
 
 // valid says whether the connection can be used again after err.
@@ -146,9 +154,7 @@ func (p *pool) Close() error {
 		p.slots <- struct{}{}
 	}
 	for _, c := range p.idle {
-		for _, st := range c.compiled {
-			st.Close() //nolint:errcheck // it goes with its connection
-		}
+		c.forget()
 		c.Conn.Close() //nolint:errcheck // the pool tells
 	}
 	return p.DB.Close()

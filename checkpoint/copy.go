@@ -22,8 +22,8 @@ type CopyOptions struct {
 // Copied counts the things that a copy brought.
 type Copied struct {
 	Operations int   `json:"operations"`
-	Contents   int   `json:"contents"` // that the target did not have
-	Bytes      int64 `json:"bytes"`    // of those
+	Contents   int   `json:"contents"` // of these, each as often as an operation has it
+	Bytes      int64 `json:"bytes"`    // of those contents
 	Sealed     int   `json:"sealed"`   // of the contents: encrypted to a key that is not at hand, so that nobody compared them with their hash
 	Damaged    int   `json:"damaged"`  // contents that the source has lost: their operations say SkipDamaged
 	Waiting    int   `json:"waiting"`  // operations that stay behind, since one of them, or one before them, is open
@@ -68,8 +68,9 @@ type copier struct {
 	// holes is set where what retention took of from is gone in to, too: it leaves a hole in the numbers of to, as it did in those of from.
 	// Not set: to had it before.
 	holes bool
-	evict bool // to makes room as for a save
-	marks bool // an operation that to has gets the marks, the outcome and the trash of r
+	last  map[blob.Hash]*parcel // of the operation before
+	evict bool                  // to makes room as for a save
+	marks bool                  // an operation that to has gets the marks, the outcome and the trash of r
 	// still is asked, while nobody else writes to to, whether r is as the operation is now. May be nil.
 	still func(ctx context.Context, r *record) error
 	r     Copied
@@ -128,7 +129,7 @@ func among[K, V any](ctx context.Context, q querier, query string, keys []K) (ou
 	return out, nil
 }
 
-// errMoved says that a content has gone since it was looked for. Another look finds it elsewhere, or not needed any more.
+// errMoved says that a large content went while it was copied. Another look finds it elsewhere, or not needed any more.
 var errMoved = errors.New("a content went while it was copied")
 
 // run copies what comes after the number since of from.
@@ -137,28 +138,28 @@ func (c *copier) run(ctx context.Context, since int64) error {
 		return err
 	}
 	c.r.Through = since
-	for try := 0; ; {
+	for again := false; ; {
 		var r *record
 		err := c.from.view(ctx, func(h *history) error {
 			seq, err := c.next(ctx, h, c.r.Through)
 			if err == nil && seq != 0 {
-				r, err = c.take(ctx, h, seq, try)
+				r, err = c.take(ctx, h, seq, again)
 			}
 			return err
 		})
 		if err == nil && r != nil {
 			err = c.put(ctx, r)
 		}
-		switch {
-		case errors.Is(err, errMoved) && try < 3:
-			try++
-		case err != nil:
-			return err
-		case r == nil:
-			return c.rest(ctx)
-		default:
-			c.r.Through, try = r.seq, 0
+		if again = errors.Is(err, errMoved); again {
+			continue
 		}
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return c.rest(ctx)
+		}
+		c.r.Through = r.seq
 	}
 }
 
@@ -185,7 +186,6 @@ func (c *copier) next(ctx context.Context, h *history, since int64) (seq int64, 
 type record struct {
 	entry
 	op       Op // with its changes as Save has them; contents that are in clear are in it
-	kept     []kept
 	load     map[blob.Hash]*parcel
 	sent     bool // before: if to does not have it, its retention took it
 	draw     int64
@@ -209,12 +209,6 @@ type sessionGone struct {
 	ts              int64
 }
 
-// kept are the hashes of both sides of a change, and whether their bytes are in the store.
-type kept struct {
-	hash [2][]byte
-	has  [2]bool
-}
-
 // A parcel is a content on its way. If it is encrypted, the rows that it stands on come before it.
 type parcel struct {
 	pieces  []piece
@@ -228,17 +222,13 @@ type piece struct {
 	body []byte
 }
 
-// take reads the operation seq, with the contents that to lacks. After a try that ended with errMoved it takes all contents, and one that
-// is gone again is damaged.
-func (c *copier) take(ctx context.Context, h *history, seq int64, try int) (*record, error) {
+// take reads the operation seq and its contents. again: the last try ended with errMoved. What is gone again is damaged.
+func (c *copier) take(ctx context.Context, h *history, seq int64, again bool) (*record, error) {
 	e, err := h.entry(ctx, "seq", seq)
 	if err != nil {
 		return nil, err
 	}
 	r := &record{entry: e, load: map[blob.Hash]*parcel{}}
-	if r.kept, err = keptBy(ctx, h.q, seq); err != nil {
-		return nil, err
-	}
 	var session, before int64
 	err = h.q.QueryRowContext(ctx, `SELECT op.session, coalesce(op.turn, 0), coalesce(s.gone, 0),
 			coalesce((SELECT max(o.seq) FROM op o WHERE o.session=op.session AND o.seq < op.seq), 0)
@@ -261,22 +251,9 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, try int) (*rec
 		err = c.takeGone(ctx, h, r)
 	}
 	if err == nil {
-		err = c.takeContents(ctx, h, r, try)
+		err = c.takeContents(ctx, h, r, again)
 	}
 	return r, err
-}
-
-// keptBy gives the contents of the changes of the operation seq.
-func keptBy(ctx context.Context, q querier, seq int64) (out []kept, err error) {
-	const sides = `SELECT b.hash, b.codec IS NOT NULL, a.hash, a.codec IS NOT NULL FROM change c
-		LEFT JOIN content b ON b.id=c.bobj LEFT JOIN content a ON a.id=c.aobj WHERE c.op=? ORDER BY c.n`
-	err = each(ctx, q, sides, []any{seq}, func(row scanner) error {
-		var k kept
-		err := row.Scan(&k.hash[0], &k.has[0], &k.hash[1], &k.has[1])
-		out = append(out, k)
-		return err
-	})
-	return out, err
 }
 
 // turnsOf lists the turns for which term holds, the oldest first.
@@ -325,83 +302,58 @@ func (c *copier) takeGone(ctx context.Context, h *history, r *record) error {
 	return err
 }
 
-// takeContents puts into r the contents that to lacks, and the changes with those that are in clear.
-func (c *copier) takeContents(ctx context.Context, h *history, r *record, try int) error {
-	var hashes [][]byte
-	for _, k := range r.kept {
-		for i, has := range k.has {
-			if has {
-				hashes = append(hashes, k.hash[i])
-			}
-		}
-	}
-	there := map[string]bool{}
-	if try == 0 {
-		err := c.to.view(ctx, func(h *history) error {
-			found, err := among[[]byte, []byte](ctx, h.q, "SELECT hash FROM content WHERE codec IS NOT NULL AND hash", hashes)
-			for _, h := range found {
-				there[string(h)] = true
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, b := range hashes {
-		hash := blob.Hash(b)
-		if there[string(b)] || r.load[hash] != nil {
-			continue
-		}
-		p, err := c.parcel(ctx, h, hash)
-		if errors.Is(err, fs.ErrNotExist) && try == 0 {
-			return errMoved
-		}
-		if errors.As(err, new(*CorruptError)) || errors.Is(err, fs.ErrNotExist) {
-			p, err = &parcel{damaged: true}, nil
-		}
-		if err != nil {
-			return err
-		}
-		r.load[hash] = p
-	}
-	r.op = Op{Tool: r.c.Tool, Kind: r.c.Kind, Principal: r.c.Principal, Session: r.c.Session, Time: r.c.Time}
-	for i, from := range r.c.Changes {
-		ch := Change{Path: from.Path, Role: from.Role, Before: from.Before, After: from.After, Skipped: from.Skipped, Moved: from.Moved}
-		if ch.Before.kind() == File && ch.Before.Hash == "" && ch.Before.Tail == "" {
-			ch.Skipped = cmp.Or(ch.Skipped, SkipNotRead)
-		}
-		for side, st := range []*State{&ch.Before, &ch.After} {
-			st.Hash = cmp.Or(st.Hash, st.Tail) // see checkTail
-			if !r.kept[i].has[side] {
+// takeContents reads the contents of r, and makes its changes with those that are in clear.
+func (c *copier) takeContents(ctx context.Context, h *history, r *record, again bool) error {
+	r.op = Op{Principal: r.c.Principal, Session: r.c.Session, Changes: make([]Change, len(r.c.Changes))}
+	for i := range r.c.Changes {
+		from := &r.c.Changes[i]
+		ch := &r.op.Changes[i]
+		*ch = Change{Path: from.Path, Role: from.Role, Before: from.Before, After: from.After, Skipped: from.Skipped, Moved: from.Moved}
+		for _, side := range []struct {
+			st      *State
+			body    *[]byte
+			skipped *string
+		}{{&ch.Before, &ch.Content, &ch.Skipped}, {&ch.After, &ch.AfterContent, &from.AfterSkipped}} {
+			side.st.Hash = cmp.Or(side.st.Hash, side.st.Tail) // see checkTail
+			hash, err := blob.ParseHash(side.st.Hash)
+			if err != nil {
 				continue
 			}
-			p := r.load[blob.Hash(r.kept[i].hash[side])]
-			switch {
-			case p == nil || len(p.pieces) > 0 && p.pieces[len(p.pieces)-1].body == nil: // it is there, or encrypted
-			case p.damaged:
-				r.kept[i].has[side] = false
-				if side == 0 {
-					ch.Skipped = SkipDamaged
-				} else {
-					r.c.Changes[i].AfterSkipped = SkipDamaged
+			if r.load[hash] == nil {
+				if r.load[hash], err = c.parcel(ctx, h, hash, again); err != nil {
+					return err
 				}
-			case side == 0:
-				ch.Content = p.pieces[0].body
-			default:
-				ch.AfterContent = p.pieces[0].body
+			}
+			switch p := r.load[hash]; {
+			case p.damaged:
+				*side.skipped = SkipDamaged
+			case len(p.pieces) > 0:
+				*side.body = p.pieces[len(p.pieces)-1].body
 			}
 		}
-		r.op.Changes = append(r.op.Changes, ch)
+		if ch.Before.kind() == File && ch.Before.Hash == "" {
+			ch.Skipped = cmp.Or(ch.Skipped, SkipNotRead)
+		}
 	}
+	c.last = r.load
 	return nil
 }
 
-// parcel reads the content h.
-func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash) (*parcel, error) {
+// parcel reads the content hash. It is empty if there are no bytes of it.
+func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, again bool) (*parcel, error) {
+	if p := c.last[hash]; p != nil && !p.damaged { // a change begins with the content that the one before it left, as a rule
+		return p, nil
+	}
 	body, err := c.from.content(ctx, h.q, hash)
-	sealed := errors.Is(err, ErrSealed)
-	if err != nil && !sealed {
+	gone, sealed := errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrSealed)
+	switch {
+	case errors.Is(err, ErrNoContent):
+		return &parcel{}, nil
+	case gone && !again:
+		return nil, errMoved
+	case gone || errors.As(err, new(*CorruptError)):
+		return &parcel{damaged: true}, nil
+	case err != nil && !sealed:
 		return nil, err
 	}
 	rows, err := chain(ctx, h.q, hash)
@@ -531,16 +483,6 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 	if err != nil {
 		return false, err
 	}
-	// What to had when it was asked it may have lost since.
-	got, err := keptBy(ctx, tx, s.seq)
-	for i, k := range r.kept {
-		if err == nil && (i >= len(got) || k.has[0] && !got[i].has[0] || k.has[1] && !got[i].has[1]) {
-			err = errMoved
-		}
-	}
-	if err != nil {
-		return false, err
-	}
 	return false, s.fits(ctx, tx)
 }
 
@@ -629,9 +571,11 @@ func (c *copier) putTurns(ctx context.Context, tx *tx, r *record, session, after
 	return own, nil
 }
 
-// beginAs gives the number of the turn t in the session, which begins after the number after if it has not begun.
+// beginAs gives the number of the turn t in the session, which begins after the number after if it has not begun. Another beginning of the
+// turn that the session is in is the same: the session did nothing in it yet where it was before.
 func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int64, error) {
-	id, err := one[int64](ctx, tx, "SELECT id FROM turn WHERE session=? AND name=? AND ts=?", session, t.name, t.ts)
+	id, err := one[int64](ctx, tx, `SELECT id FROM turn WHERE session=? AND name=?
+		AND (ts=? OR id=(SELECT max(id) FROM turn WHERE session=?)) ORDER BY id LIMIT 1`, session, t.name, t.ts, session)
 	if err == nil && id == 0 {
 		id, err = tx.newTurn(ctx, latest{session: session, op: after}, t.name, t.ts)
 	}
@@ -705,53 +649,36 @@ func (c *copier) key(ctx context.Context, tx *tx, id int64) (to int64, err error
 	return to, err
 }
 
-// rest copies what belongs to no operation that was copied: turns in which nothing was done yet, and entries of the trash without a
-// checkpoint.
+// rest begins the turns in which nothing was done yet.
 func (c *copier) rest(ctx context.Context) error {
 	if c.r.Waiting > 0 {
-		return nil // the turns come after these
+		return nil // they come after these
 	}
-	type begun struct {
-		op Op
-		turnRow
-	}
-	var turns []begun
-	var trash [][]any
+	var turns []turnRow
+	var who []Op
 	err := c.from.view(ctx, func(h *history) error {
 		w, err := h.scope(ctx, c.who, "t.session")
 		if err != nil {
 			return err
 		}
 		w.and("t.after >= coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)")
-		err = each(ctx, h.q, "SELECT s.principal, s.name, t.ts, t.name FROM turn t JOIN session s ON s.id=t.session"+w.sql()+" ORDER BY t.id",
-			w.args, func(row scanner) error {
-				var b begun
-				err := row.Scan(&b.op.Principal, &b.op.Session, &b.ts, &b.name)
-				turns = append(turns, b)
-				return err
-			})
-		if err == nil && c.who == anybody {
-			trash, err = trashRows(ctx, h.q, "op IS NULL")
-		}
-		return err
+		const begun = "SELECT s.principal, s.name, t.ts, t.name FROM turn t JOIN session s ON s.id=t.session"
+		return each(ctx, h.q, begun+w.sql()+" ORDER BY t.id", w.args, func(row scanner) error {
+			var t turnRow
+			var op Op
+			err := row.Scan(&op.Principal, &op.Session, &t.ts, &t.name)
+			turns, who = append(turns, t), append(who, op)
+			return err
+		})
 	})
-	if err != nil || len(turns)+len(trash) == 0 {
+	if err != nil || len(turns) == 0 {
 		return err
 	}
 	return c.to.write(ctx, "copying turns", true, func(ctx context.Context, tx *tx) error {
-		for _, b := range turns {
-			last, err := tx.latest(ctx, &b.op)
+		for i, t := range turns {
+			last, err := tx.latest(ctx, &who[i])
 			if err == nil {
-				_, err = tx.beginAs(ctx, b.turnRow, last.session, last.op)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		for _, row := range trash {
-			there, err := one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM trash WHERE name=?)", row[0])
-			if err == nil && !there {
-				err = tx.putTrashRows(ctx, [][]any{row}, 0)
+				_, err = tx.beginAs(ctx, t, last.session, last.op)
 			}
 			if err != nil {
 				return err

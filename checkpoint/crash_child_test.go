@@ -2,9 +2,11 @@ package checkpoint_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
+	"path/filepath"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -53,6 +55,44 @@ func cutter(dir string, seed int64) error {
 		}
 	}
 	return d.Close()
+}
+
+// shipping saves in two sessions, and ships that behind it. It acknowledges each save on stdout.
+func shipping(dir string, seed int64) error {
+	local, err1 := checkpoint.Open(filepath.Join(dir, "local"), checkpoint.Options{Ships: true, KeepWithin: time.Nanosecond, KeepLast: 1})
+	remote, err2 := openAt(filepath.Join(dir, "remote"), os.Getenv(fleetVar), checkpoint.Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if _, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond}); err != nil {
+		return err
+	}
+	b := source(9000, seed)
+	for i := range 1 << 30 {
+		rng := rand.New(rand.NewSource(seed*1000 + int64(i)))
+		next := nextVersion(rng, b)
+		o := op(edit(fmt.Sprint("/w/", seed, i%2), b, next))
+		if i%3 != 0 {
+			o.Tag = "t"
+		}
+		s, err := local.Save(ctx, o)
+		if err != nil {
+			return err
+		}
+		os.Stdout.WriteString(fmt.Sprintln("ok", s.ID, sum(b), sum(next)))
+		if b = next; i%3 != 0 {
+			err = local.Settle(ctx, s.ID, checkpoint.Committed)
+		} else if i%2 == 0 {
+			err = local.Label(ctx, s.ID, ann, "marked")
+		}
+		if i%16 == 15 && err == nil {
+			_, err = local.GC(ctx, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // faulty saves, and goes on when a save fails. With pretend it says after each save that it succeeded: a test has to

@@ -120,6 +120,8 @@ func child(name string, seed int64, dir string) error {
 		return limited(dir, seed)
 	case "cutter":
 		return cutter(dir, seed)
+	case "shipping":
+		return shipping(dir, seed)
 	case "faulty", "pretender":
 		return faulty(dir, seed, name == "pretender")
 	}

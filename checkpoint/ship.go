@@ -177,7 +177,7 @@ func (s *Shipper) send(ctx context.Context, seq int64, held *held) (r *record, e
 			if err != nil || held.holds(e.c, open) {
 				return err
 			}
-			if r, err = c.take(ctx, h, seq, try); err == nil {
+			if r, err = c.take(ctx, h, seq, try > 0); err == nil {
 				r.draw, r.sent = draw, !fresh
 			}
 			return err
@@ -293,7 +293,7 @@ type Fetched struct {
 }
 
 // Fetch brings the operations here that the session has made on other gateways, as far as these have sent them. It is for the first call
-// of a session on this gateway, before that changes anything: they come after all that is here. Marks that were set elsewhere since an
+// of a session on this gateway, before that begins a turn or changes anything: they come after all that is here. Marks that were set elsewhere since an
 // operation came are not brought. With an error, what was here before can be used, and is not all.
 func (s *Shipper) Fetch(ctx context.Context, principal, session string) (f Fetched, err error) {
 	if err := s.begin(ctx); err != nil { // what is fetched must not count as sent

@@ -82,6 +82,9 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 			return err
 		}
 	}
+	if o.Grants, err = in.grants(); err != nil {
+		return err
+	}
 	if in.option("root") == "" && !in.configured() {
 		o.Confine = confined
 	}

@@ -102,6 +102,15 @@ func (in *invocation) queue() (*queue.Queue, error) {
 	return queue.OpenIn(files), nil
 }
 
+// grants has the answers of a fleet that hold for more than one change; nil without a fleet.
+func (in *invocation) grants() (*approval.Grants, error) {
+	files, _, err := in.shared("grants")
+	if files == nil {
+		return nil, err
+	}
+	return &approval.Grants{Files: files}, err
+}
+
 // waiting lists the questions that wait, or all on record, of --principal and --session.
 func (in *invocation) waiting(q *queue.Queue, all bool) ([]queue.Entry, error) {
 	entries, err := q.List(all)
@@ -458,9 +467,10 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	case "never":
 		return approval.Nobody([]string{"have the operator start " + in.command.path + " with another --approve, such as queue"}), nil
 	case "terminal":
-		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: []string{
+		grants, err := in.grants()
+		return approval.RememberIn(&terminal{streams: in.streams, grants: true, instead: []string{
 			"have the operator start " + in.command.path + " from a terminal",
-			"with --approve queue or --approve yes"}}), nil
+			"with --approve queue or --approve yes"}}, cmp.Or(grants, &approval.Grants{})), err
 	}
 	return nil, misuse("use terminal, queue, yes, yes-exec or never", "%s can't ask by %s",
 		in.command.path, how)

@@ -5,14 +5,19 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,12 +43,13 @@ func newFleet(t testing.TB) *fleetOf {
 type machine struct {
 	*fleetOf
 	data, config string
+	env          []string
 }
 
 // machine gives the machine of a name. database is how it reaches the fleet's; "": none is in between. "-": it is in no fleet.
 func (f *fleetOf) machine(name, database string) *machine {
 	f.t.Helper()
-	m := &machine{f, filepath.Join(f.dir, "data-"+name), filepath.Join(f.dir, name+".toml")}
+	m := &machine{fleetOf: f, data: filepath.Join(f.dir, "data-"+name), config: filepath.Join(f.dir, name+".toml")}
 	text := fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [\"${ROOT}/**\"]\ncheckpoint_before_mutation = true\n%s\n", f.tree, cmp.Or(f.fs, "require_approval = false"))
 	if database == "" {
 		database = f.database
@@ -59,6 +65,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(binary(m.t), args...)
 	cmd.Dir = m.tree
 	cmd.Env = append(os.Environ(), "HOME="+m.dir, "MOLTIS_CONFIG="+m.config, "MOLTIS_DATA_DIR="+m.data)
+	cmd.Env = append(cmd.Env, m.env...)
 	withoutTerminal(cmd)
 	return cmd
 }
@@ -185,7 +192,7 @@ func TestFleetCut(t *testing.T) {
 	if got := late.call("Write", path, "two\n"); !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
 		t.Error(got)
 	}
-	for _, line := range []string{"log", "undo --yes", "store stats", "approve", "token list"} {
+	for _, line := range []string{"log", "undo --yes", "store stats", "approve", "token list", "audit verify"} {
 		begun := time.Now()
 		status, out, errs := a.try(strings.Fields(line)...)
 		if status != exitBroken || !strings.Contains(errs, "can't be reached") || time.Since(begun) > 6*time.Second {
@@ -207,13 +214,31 @@ type mcpSession struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
-	errs *bytes.Buffer
+	errs *locked
 	n    int
+}
+
+// locked is what a program has written so far.
+type locked struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (s *mcpSession) said() string {
+	s.errs.mu.Lock()
+	defer s.errs.mu.Unlock()
+	return s.errs.text.String()
 }
 
 func startMCP(t testing.TB, m *machine, options ...string) *mcpSession {
 	t.Helper()
-	s := &mcpSession{t: t, cmd: m.command(append([]string{"mcp", "--session", "default"}, options...)...), errs: &bytes.Buffer{}}
+	s := &mcpSession{t: t, cmd: m.command(append([]string{"mcp", "--session", "default"}, options...)...), errs: &locked{}}
 	s.cmd.Stderr = s.errs
 	var err error
 	s.in, err = s.cmd.StdinPipe()
@@ -235,7 +260,7 @@ func (s *mcpSession) ask(line string) string {
 	for {
 		got, err := s.out.ReadString('\n')
 		if err != nil {
-			s.t.Fatalf("%v after %s: %s", err, line, s.errs)
+			s.t.Fatalf("%v after %s: %s", err, line, s.said())
 		}
 		if strings.Contains(got, `"id":`) {
 			return got
@@ -262,6 +287,263 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never holds: %s", what)
+		}
+	}
+}
+
+// A question of one machine is answered on another.
+func TestFleetAnswersElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.fs = "require_approval = true"
+	a, b := f.machine("a", ""), f.machine("b", "")
+	session := startMCP(t, a, "--approve", "queue")
+	var answered time.Time
+	for i, answer := range []string{"approve", "approvals deny"} {
+		got := make(chan string, 1)
+		go func() {
+			got <- session.call("Write", filepath.Join(f.tree, fmt.Sprint(i)), "new\n")
+			answered = time.Now()
+		}()
+		id := ""
+		eventually(t, "the question waits", func() bool {
+			found := regexp.MustCompile(`"id": *"([0-9a-f]+)"`).FindStringSubmatch(b.run("approve", "--json"))
+			if found != nil {
+				id = found[1]
+			}
+			return found != nil
+		})
+		b.run("approvals", "show", id)
+		b.run(append(strings.Fields(answer), id)...)
+		begun := time.Now()
+		text := <-got
+		t.Log("the answer came after", answered.Sub(begun))
+		if yes := answer == "approve"; strings.Contains(text, `"isError":true`) == yes || (f.content(fmt.Sprint(i)) == "new\n") != yes {
+			t.Errorf("%s: %s", answer, text)
+		}
+	}
+}
+
+// A token that was made on one machine counts on another, until it is revoked.
+func TestFleetTokens(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	wired, wire := fleetbox.Wired(t, f.database)
+	a, b := f.machine("a", wired), f.machine("b", "")
+	secret, operator := strings.TrimSpace(b.run("token", "create", "--principal", "ci")), strings.TrimSpace(b.run("token", "create", "--principal", "ann", "--operator"))
+	s := serveOn(t, a)
+	status := func() int {
+		q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"capabilities.list"}`))
+		must(t, err)
+		q.Header.Set("Authorization", "Bearer "+secret)
+		q.Header.Set("Content-Type", "application/json")
+		r, err := http.DefaultClient.Do(q)
+		must(t, err)
+		r.Body.Close()
+		return r.StatusCode
+	}
+	get := func(path string) string {
+		q, err := http.NewRequest("GET", s.url+path, nil)
+		must(t, err)
+		q.Header.Set("Authorization", "Bearer "+operator)
+		r, err := http.DefaultClient.Do(q)
+		must(t, err)
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		must(t, err)
+		return string(text)
+	}
+	if got := status(); got != http.StatusOK {
+		t.Error(got)
+	}
+	if got := get("/metrics"); !regexp.MustCompile(`(?m)^moltis_fleet_lease_seconds [1-9]`).MatchString(got) || !strings.Contains(got, "moltis_fleet_leases_total 1\n") {
+		t.Error(got)
+	}
+	wire.Cut()
+	if got := status(); got < 500 {
+		t.Errorf("without the database: %d", got)
+	}
+	eventually(t, "it is not ready", func() bool { return strings.Contains(get("/readyz"), `"fleet"`) })
+	wire.Mend()
+	eventually(t, "the token counts again", func() bool { return status() == http.StatusOK })
+	b.run("token", "revoke", strings.Fields(b.run("token", "list"))[0])
+	eventually(t, "the token is refused", func() bool { return status() == http.StatusUnauthorized })
+}
+
+// serveOn starts serve on a machine.
+func serveOn(t *testing.T, m *machine, options ...string) *server {
+	t.Helper()
+	s := &server{t: t, cmd: m.command(append([]string{"serve", "--listen", "127.0.0.1:0"}, options...)...)}
+	said, err := s.cmd.StderrPipe()
+	must(t, err)
+	s.said = bufio.NewReader(said)
+	must(t, s.cmd.Start())
+	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+	s.url = urlOf.FindString(s.says("serving on http"))
+	go io.Copy(io.Discard, s.said) //nolint:errcheck // until it ends
+	return s
+}
+
+// A machine dies with its data directory, and another one brings back all files that its session has changed.
+func TestFleetRestoresTheDead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a, b := f.machine("a", ""), f.machine("b", "")
+	const files = 1000
+	name := func(i int) string { return fmt.Sprintf("%03d", i) }
+	for i := range files {
+		must(t, os.WriteFile(filepath.Join(f.tree, name(i)), fmt.Appendf(nil, "old %d\n", i), 0o644))
+	}
+	session := startMCP(t, a)
+	begun := time.Now()
+	for i := range files {
+		session.call("Write", filepath.Join(f.tree, name(i)), fmt.Sprintf("new %d\n", i))
+	}
+	t.Log("written in", time.Since(begun))
+	session.cmd.Process.Kill()
+	session.cmd.Wait()
+	must(t, os.RemoveAll(a.data))
+	begun = time.Now()
+	b.run("checkpoint", "rewind", "--session", "default", "--since", "1d", "--yes")
+	t.Log("restored in", time.Since(begun))
+	for i := range files {
+		if got, want := f.content(name(i)), fmt.Sprintf("old %d\n", i); got != want {
+			t.Fatalf("%s: %q, want %q", name(i), got, want)
+		}
+	}
+}
+
+// The ends of the audit log are on record in the fleet: a log that was written anew, with a chain that is whole, is found.
+func TestFleetAuditHeads(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := f.machine("a", "")
+	s := serveOn(t, a)
+	for i := range 3 {
+		a.run("call", "Write", filepath.Join(f.tree, "x"), fmt.Sprint("content=", i))
+	}
+	eventually(t, "an end is on record", func() bool { return !strings.Contains(a.run("audit", "verify"), "fleet: 0 ends") })
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+	must(t, os.RemoveAll(filepath.Join(a.data, "audit-changes")))
+	alone := f.machine("alone", "-")
+	alone.data = a.data
+	alone.run("call", "Write", filepath.Join(f.tree, "x"), "content=forged")
+	alone.run("audit", "verify") // which knows nothing of what was
+	if status, out, _ := a.try("audit", "verify"); status != exitRefused || !strings.Contains(out, "not_seen") {
+		t.Error(status, out)
+	}
+}
+
+// With durable = "local" changes go on without the database, and come to the fleet when it is back. Another machine then goes on.
+func TestFleetLocal(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.fleet = "durable = \"local\"\n"
+	wired, wire := fleetbox.Wired(t, f.database)
+	a, b := f.machine("a", wired), f.machine("b", "")
+	path := filepath.Join(f.tree, "x")
+	session := startMCP(t, a)
+	session.call("Write", path, "one\n")
+	eventually(t, "it is in the fleet", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	wire.Cut()
+	session.call("Write", path, "two\n")
+	if got := f.content("x"); got != "two\n" {
+		t.Fatalf("%q", got)
+	}
+	if out := a.run("status"); !strings.Contains(out, "1 change is not in the fleet yet") || !strings.Contains(out, "can't be reached") {
+		t.Error(out)
+	}
+	a.run("log")
+	wire.Mend()
+	eventually(t, "all is in the fleet", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	session.cmd.Process.Kill()
+	session.cmd.Wait()
+	must(t, os.RemoveAll(a.data))
+	b.run("undo", "--session", "default", "--yes")
+	if got := f.content("x"); got != "one\n" {
+		t.Errorf("%q", got)
+	}
+	if log := b.run("log", "--session", "default"); strings.Count(log, "ck-") < 3 {
+		t.Error(log)
+	}
+}
+
+// A reload into another fleet is refused, and no password is told anywhere.
+func TestFleetIsReadAtTheStart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := f.machine("a", "")
+	s := startMCP(t, a)
+	text, err := os.ReadFile(a.config)
+	must(t, err)
+	must(t, os.WriteFile(a.config, bytes.Replace(text, []byte("prefix"), []byte("other"), 1), 0o600))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	eventually(t, "it is refused", func() bool {
+		s.call("Read", filepath.Join(f.tree, "x"), "")
+		return strings.Contains(s.said(), "read at the start only")
+	})
+	wrong, wire := fleetbox.Wired(t, f.database)
+	wire.Cut()
+	m := f.machine("wrong", wrong)
+	m.env = []string{"PGPASSWORD=hush", "AWS_SECRET_ACCESS_KEY=hush"}
+	for _, line := range []string{"status", "status --json", "log", "config show", "doctor", "call Read " + m.config} {
+		if _, out, errs := m.try(strings.Fields(line)...); strings.Contains(out+errs, "hush") {
+			t.Errorf("%s tells a secret: %s%s", line, out, errs)
+		}
+	}
+}
+
+// The accounts of docs/fleet.md are enough: the owner makes the tables, and a gateway works with the other one, which can make and drop
+// nothing and can't change the ends of audit logs.
+func TestFleetAccounts(t *testing.T) {
+	f := newFleet(t) // not beside others: roles are of the whole server
+	text, err := os.ReadFile("../../docs/fleet.md")
+	must(t, err)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks of SQL", len(blocks))
+	}
+	as := func(user string) string {
+		u, err := url.Parse(f.database)
+		must(t, err)
+		q := u.Query()
+		q.Set("user", user)
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
+	do := func(user, script string) error {
+		db, err := sql.Open("pgx", as(user))
+		must(t, err)
+		defer db.Close()
+		_, err = db.Exec(script)
+		return err
+	}
+	roles, _, _ := strings.Cut(blocks[0][1], "CREATE DATABASE")
+	must(t, do("tester", roles+blocks[1][1]))
+	early := f.machine("early", as("moltis"))
+	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK {
+		t.Errorf("without tables: %s%s", out, errs)
+	}
+	f.machine("owner", as("moltis_owner")).run("store", "check")
+	must(t, do("tester", blocks[2][1]))
+	m := f.machine("m", as("moltis"))
+	session := startMCP(t, m)
+	f.large("x")
+	for _, content := range []string{"one\n", "two\n"} {
+		if got := session.call("Write", filepath.Join(f.tree, "x"), content); f.content("x") != content {
+			t.Fatal(got)
+		}
+	}
+	m.run("undo", "--yes")
+	m.run("token", "create", "--principal", "ci")
+	m.run("store", "gc")
+	m.run("store", "check", "--data")
+	m.run("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes")
+	eventually(t, "an end is on record", func() bool { return !strings.Contains(m.run("audit", "verify"), "fleet: 0 ends") })
+	for _, statement := range []string{"CREATE TABLE t(a int)", "DROP TABLE op", "DELETE FROM head", "UPDATE head SET seq = 0", "TRUNCATE head"} {
+		if err := do("moltis", statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {
+			t.Errorf("%s: %v", statement, err)
 		}
 	}
 }

@@ -72,6 +72,9 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
 	o.Asking = asking(s.now.cfg, s.Definitions(), cmp.Or(in.option("approve"), "elicitation"))
 	o.Changed = s.changed
+	if o.Grants, err = in.grants(); err != nil {
+		return closing(s, err)
+	}
 	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+

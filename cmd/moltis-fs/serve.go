@@ -112,7 +112,11 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 			Principal: a.Principal, SessionKey: a.Session})
 	}
 	run := runName()
-	overMCP, err := mcp.NewHTTP(d, mcp.Options{Run: run, Version: readBuild().Version, Logger: logger,
+	grants, err := in.grants()
+	if err != nil {
+		return err
+	}
+	overMCP, err := mcp.NewHTTP(d, mcp.Options{Run: run, Grants: grants, Version: readBuild().Version, Logger: logger,
 		Instructions: in.instructions(d.now.cfg, d.Definitions()), Asking: asking(d.now.cfg, d.Definitions(), how), Changed: d.changed})
 	if err != nil {
 		return err

@@ -45,9 +45,9 @@ func (in *invocation) storePlace() (dir string, o checkpoint.Options, err error)
 	}
 	dir = filepath.Join(data, "checkpoints")
 	switch {
-	case in.command.creates:
+	case in.command.creates, f.Ships(): // what other gateways have made may come
 		err = in.takeDataDir()
-	case !f.HasStore():
+	case f == nil:
 		err = in.thereIsAHistory(dir, cfg)
 	}
 	if err != nil {
@@ -104,12 +104,20 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 	if err != nil {
 		return storeError(err)
 	}
-	if !in.command.creates && in.count("principal", "session") > 0 {
+	f, err := in.fleet() // which is joined
+	shipping := f.Ship(db, o)
+	if err == nil && in.given("session") {
+		if ferr := shipping.Fetch(ctx, cmp.Or(in.option("principal"), "local"), in.option("session")); ferr != nil {
+			fmt.Fprintf(in.err, "%s: warning: what other gateways have made in this session is not here: %v\n", program, ferr)
+		}
+	}
+	if err == nil && !in.command.creates && in.count("principal", "session") > 0 {
 		err = in.seen(ctx, db, in.option("principal"), in.option("session"))
 	}
 	if err == nil {
 		err = in.recorded(func() error { return use(ctx, db) })
 	}
+	shipping.Close()
 	return storeError(closing(db, err))
 }
 
@@ -120,7 +128,7 @@ func (in *invocation) withStoreIfAny(ctx context.Context, use func(context.Conte
 		return err
 	}
 	f, err := in.fleet()
-	if err != nil || !f.HasStore() && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+	if err != nil || !f.HasStore() && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil && (f == nil || !in.given("session")) {
 		return err
 	}
 	return in.withStore(ctx, use)

@@ -1147,7 +1147,7 @@ func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}
-	if o.Ships = f.ships(); f.HasStore() {
+	if o.Ships = f.Ships(); f.HasStore() {
 		f.remote(&o)
 		o.Guard = f.Gateway.Guard
 	}

@@ -110,8 +110,8 @@ func (f *Fleet) Files(kind string) shared.Files { return f.Gateway.Files(kind) }
 // HasStore says that the history is in the fleet, and not in the data directory.
 func (f *Fleet) HasStore() bool { return f != nil && f.Durable == "remote" }
 
-// ships says that the history is in the data directory, and is copied to the fleet behind it.
-func (f *Fleet) ships() bool { return f != nil && !f.HasStore() }
+// Ships says that the history is in the data directory, and is copied to the fleet behind it.
+func (f *Fleet) Ships() bool { return f != nil && !f.HasStore() }
 
 // remote has o open the store of the fleet.
 func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
@@ -139,7 +139,7 @@ type Shipping struct {
 
 // Ship begins to copy a store that was opened with o; nil where the fleet has none that is copied. What can't be reached is tried again.
 func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
-	if !f.ships() {
+	if !f.Ships() {
 		return nil
 	}
 	o.Ships, o.Alive = false, nil
@@ -149,8 +149,12 @@ func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
 	s.over.Go(func() {
 		first := sync.OnceFunc(func() { close(s.tried) })
 		for again := time.NewTicker(tryAgain); ctx.Err() == nil; {
-			remote, err := checkpoint.Open("", o)
+			var remote *checkpoint.DB
 			var shipper *checkpoint.Shipper
+			err := f.Cut() // else it is tried for seconds, for which Close would wait
+			if err == nil {
+				remote, err = checkpoint.Open("", o)
+			}
 			if err == nil {
 				shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{})
 			}
@@ -237,7 +241,7 @@ type fetched struct {
 
 // fetch brings here, at the first call of a session, what other gateways have made in it. A call that is not the first waits for that.
 func (c *Call) fetch(ctx context.Context) {
-	if !c.Engine.fleet.ships() {
+	if !c.Engine.fleet.Ships() {
 		return
 	}
 	f := &c.fetched

@@ -203,8 +203,17 @@ func (f files) exec(query string, args ...any) (int64, error) {
 	return n, err
 }
 
+// soon has a statement of its own commit without waiting for stable storage: what a crash of the database may take of it is no loss, as with a
+// Dir. Only Replace and Hold wait. In an Update it changes nothing.
+func (f files) soon() string {
+	if f.q != querier(f.g.db) {
+		return "''"
+	}
+	return "set_config('synchronous_commit', 'off', true)"
+}
+
 func (f files) Append(name string, piece []byte) error {
-	_, err := f.exec(`WITH turn AS MATERIALIZED (SELECT file_turn($1, $2))
+	_, err := f.exec(`WITH turn AS MATERIALIZED (SELECT file_turn($1, $2), `+f.soon()+`)
 		INSERT INTO file (dir, name, body) SELECT $1, $2, $3 FROM turn`, f.dir, name, append([]byte{}, piece...))
 	return err
 }
@@ -216,12 +225,12 @@ func (f files) Replace(name string, content []byte) error {
 
 func (f files) Touch(name string) error {
 	_, err := f.exec(`WITH there AS (UPDATE file SET at = clock_timestamp() WHERE dir = $1 AND name = $2 RETURNING 1)
-		INSERT INTO file (dir, name, body) SELECT $1, $2, '' WHERE NOT EXISTS (SELECT FROM there)`, f.dir, name)
+		INSERT INTO file (dir, name, body) SELECT $1, $2, '' FROM (SELECT `+f.soon()+`) soon WHERE NOT EXISTS (SELECT FROM there)`, f.dir, name)
 	return err
 }
 
 func (f files) Remove(name string) error {
-	n, err := f.exec("DELETE FROM file WHERE dir = $1 AND name = $2", f.dir, name)
+	n, err := f.exec("DELETE FROM file WHERE dir = $1 AND name = $2 AND (SELECT "+f.soon()+") IS NOT NULL", f.dir, name)
 	if err == nil && n == 0 {
 		err = f.missing(name)
 	}
@@ -274,7 +283,8 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 }
 
 func (f files) release(name, id string) error {
-	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3 RETURNING 1)
+	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
+			AND (SELECT `+f.soon()+`) IS NOT NULL RETURNING 1)
 		SELECT pg_notify('`+Channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
 	return err
 }

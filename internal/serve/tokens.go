@@ -216,11 +216,15 @@ func hashOf(secret string) string {
 
 // read gives the tokens that are in the file now; none where there is no file. Callers must not change the slice.
 func (s *TokenStore) read(files state.Files) ([]Token, error) {
+	s.mu.Lock()
+	like := len(s.raw)
+	s.mu.Unlock()
 	var raw []byte
 	f, err := files.Open(fileName)
 	if err == nil {
-		raw, err = io.ReadAll(io.LimitReader(f, maxFile))
-		err = errors.Join(err, f.Close())
+		b := bytes.NewBuffer(make([]byte, 0, like+2*bytes.MinRead)) // as large as it was last, so that one read does it
+		_, err = b.ReadFrom(io.LimitReader(f, maxFile))
+		err, raw = errors.Join(err, f.Close()), b.Bytes()
 		if err == nil && len(raw) == 0 {
 			err = fmt.Errorf("%s is damaged: it is empty", fileName)
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,18 +46,17 @@ func (d Dir) open(name string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	path := d.file(name)
-	info, err := os.Lstat(path) // a pipe would block, where the flags do not keep it from that
-	if err == nil {
-		err = d.ours(path, info)
-	}
-	if err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, err
+	if flock.NoFollow == 0 { // then a link would be followed
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, d.ours(path, info)
+		}
 	}
 	f, err := os.OpenFile(path, flags|flock.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = f.Stat(); err == nil {
+	info, err := f.Stat()
+	if err == nil {
 		err = d.ours(path, info)
 	}
 	if err != nil {
@@ -100,17 +100,26 @@ func others(info fs.FileInfo, bits fs.FileMode) bool {
 
 func (d Dir) file(name string) string { return filepath.Join(d.Path, name) }
 
+// place is what a Mark holds: which file it was, and its last bytes before the mark, since another file may get the number of one that is
+// gone.
+type place struct {
+	info fs.FileInfo
+	end  []byte
+}
+
+const endBytes = 64
+
 // Since reads what came to a file, as [Files] says. A file that has not grown since, but was changed, counts as another one.
 func (d Dir) Since(name string, m *Mark) (tail []byte, anew bool, err error) {
-	was, _ := m.Of.(fs.FileInfo)
+	was, known := m.Of.(place)
 	info, err := os.Lstat(d.file(name))
-	if err == nil && was != nil && os.SameFile(was, info) && was.Size() == info.Size() && was.ModTime().Equal(info.ModTime()) {
+	if err == nil && known && os.SameFile(was.info, info) && was.info.Size() == info.Size() && was.info.ModTime().Equal(info.ModTime()) {
 		return nil, false, nil
 	}
 	f, err := d.open(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		*m = Mark{}
-		return nil, was != nil, nil
+		return nil, known, nil
 	}
 	if err != nil {
 		return nil, false, err
@@ -119,17 +128,25 @@ func (d Dir) Since(name string, m *Mark) (tail []byte, anew bool, err error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, false, err
 	}
-	from := m.Bytes
-	if anew = was == nil || !os.SameFile(was, info) || info.Size() <= from; anew {
+	from := m.Bytes - int64(len(was.end))
+	if anew = !known || !os.SameFile(was.info, info) || info.Size() <= m.Bytes; anew {
 		from = 0
 	}
-	tail = make([]byte, info.Size()-from)
-	n, err := f.ReadAt(tail, from)
+	all := make([]byte, info.Size()-from)
+	n, err := f.ReadAt(all, from)
 	if err != nil && err != io.EOF {
 		return nil, false, err
 	}
-	*m = Mark{from + int64(n), info}
-	return tail[:n], anew, nil
+	all = all[:n]
+	if tail = all; !anew {
+		if !bytes.HasPrefix(all, was.end) {
+			*m = Mark{}
+			return d.Since(name, m)
+		}
+		tail = all[len(was.end):]
+	}
+	*m = Mark{from + int64(n), place{info, bytes.Clone(all[max(0, n-endBytes):])}}
+	return tail, anew, nil
 }
 
 // List gives the names of the files. Where there is no directory there are none.

@@ -18,7 +18,7 @@ type Files interface {
 	// in the middle says that the file has been removed or replaced meanwhile.
 	Open(name string) (io.ReadCloser, error)
 	// Since reads what came to a file behind m, and moves m there. With anew it is another file than that of m, or the first look: then
-	// tail has all of it, which is nothing where no file is. Whoever removes a file forgets its marks: another file of its name may pass for it.
+	// tail has all of it, which is nothing where no file is.
 	Since(name string, m *Mark) (tail []byte, anew bool, err error)
 	// List gives the names of the files, in any order.
 	List() ([]string, error)

@@ -5,7 +5,7 @@
 //	POST /rpc      capabilities.list{category?}  capabilities.describe{name}
 //	               capabilities.invoke{capability, arguments, session_id?}
 //	               js.run{code | file, timeout_secs?, heap_memory_max_mb?, session_id?}
-//	               session.create{}  session.end{session_id}
+//	               session.create{session_id?}  session.end{session_id}
 //	               session.events{session_id, cursor, limit, wait_ms}
 //	GET  /healthz  whether it serves
 //	GET  /readyz   whether calls can be carried out

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/lazy"
 	"moltisfs/internal/serve"
 )
 
@@ -239,14 +240,25 @@ func wrapped(a dialect.Answer) (json.RawMessage, error) {
 	return slices.Concat([]byte(before), raw, []byte("}")), nil
 }
 
-func (s *Server) createSession(_ context.Context, by *caller, _ *struct{}) (any, error) {
-	one, leave, err := s.sessions.Use(by.principal, "s-"+rand.Text(), true)
+// createParams are those of session.create: the session to go on with that another server began, or this one before it ended.
+type createParams struct {
+	SessionID string `json:"session_id,omitempty"`
+}
+
+func (s *Server) createSession(_ context.Context, by *caller, p *createParams) (any, error) {
+	id := cmp.Or(p.SessionID, "s-"+rand.Text())
+	if !madeHere().MatchString(id) { // so that no other session of the principal can be named
+		return nil, errNoSession
+	}
+	one, leave, err := s.sessions.Use(by.principal, id, true)
 	if err != nil {
 		return nil, serve.Wrong(codeBusy, "%s", err)
 	}
 	leave()
 	return map[string]any{"session_id": one.Name, "idle_seconds": int(serve.SessionIdle.Seconds())}, nil
 }
+
+var madeHere = lazy.Regexp(`^s-[A-Z2-7]{26}$`)
 
 // session finds a session of the caller, and uses it until leave. Without a name it is that of the run.
 func (s *Server) session(by *caller, name string) (one *serve.Session[struct{}], leave func(), err error) {

@@ -274,3 +274,32 @@ func TestWithoutEvents(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A session goes on at another server: under its id, and for its principal. Nothing else can be named so.
+func TestSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	r, other := run(t), run(t)
+	_, secret := r.token(serve.Token{Principal: "ci"})
+	_, there := other.token(serve.Token{Principal: "ci"})
+	_, stranger := other.token(serve.Token{Principal: "bob"})
+	id := r.session(secret)
+	create := func(id string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"session.create","params":{"session_id":%q}}`, id)
+	}
+	for range 2 {
+		if _, got := other.send(there, create(id)); !strings.Contains(got, `"session_id":"`+id+`"`) {
+			t.Error(got)
+		}
+	}
+	if _, got := other.send(there, invocation("Read", `,"session_id":"`+id+`"`)); !strings.Contains(got, id) {
+		t.Errorf("its calls: %s", got)
+	}
+	if _, got := other.send(stranger, invocation("Read", `,"session_id":"`+id+`"`)); !strings.Contains(got, "-32004") {
+		t.Errorf("another's: %s", got)
+	}
+	for _, bad := range []string{"s-none", "run-1", "x", "../" + id, id + " ", strings.ToLower(id)} {
+		if _, got := other.send(there, create(bad)); !strings.Contains(got, "-32004") {
+			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}

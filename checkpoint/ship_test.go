@@ -1,0 +1,544 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/checkpointtest"
+	"moltisfs/internal/fleetbox"
+)
+
+// shipped opens a local store that is shipped, and the remote one.
+func shipped(t *testing.T) (local, remote *checkpoint.DB, s *checkpoint.Shipper) {
+	t.Helper()
+	local, remote = open(t, t.TempDir(), checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{})
+	return local, remote, checkpoint.Sender(local, remote)
+}
+
+func round(t *testing.T, s *checkpoint.Shipper) {
+	t.Helper()
+	if err := s.Round(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// behind wants so many operations unsent.
+func behind(t *testing.T, d *checkpoint.DB, want int) {
+	t.Helper()
+	n, oldest, err := d.Behind(ctx)
+	if err != nil || n != want || oldest.IsZero() != (want == 0) {
+		t.Errorf("%d are unsent, since %v, not %d: %v", n, oldest, want, err)
+	}
+}
+
+// order lists the ids of all checkpoints, the oldest first.
+func order(t *testing.T, d *checkpoint.DB) (ids []checkpoint.ID) {
+	t.Helper()
+	f := checkpoint.Filter{AllSessions: true, Limit: 1000}
+	for {
+		page, err := d.List(ctx, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page.Checkpoints {
+			ids = append(ids, c.ID)
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			slices.Reverse(ids)
+			return ids
+		}
+	}
+}
+
+// A history that was shipped while it was made, with all that was marked later, answers as the local one.
+func TestShippedAnswersAsTheLocal(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(checkpointtest.Rounds(4)) {
+		local, remote, s := shipped(t)
+		historied := func() {
+			historied(t, local, 60+seed, s.Forget)
+			for _, session := range []string{"s1", "s2"} { // a turn is sent with what was done in it or after it
+				o := op(edit("/w/end"+session, nil, []byte("end")))
+				o.Session = session
+				save(t, local, o)
+			}
+		}
+		if seed%2 == 0 {
+			historied()
+			behind(t, local, len(order(t, local)))
+			round(t, s)
+		} else {
+			loop, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			historied()
+			if err := loop.Close(); err != nil {
+				t.Fatal(err)
+			}
+			round(t, s) // a second may be too short for the rest
+		}
+		behind(t, local, 0)
+		sameAnswers(t, "shipped", answers(t, remote), answers(t, local))
+		sound(t, remote)
+		was := stats(t, remote)
+		round(t, s)
+		if now := stats(t, remote); now != was {
+			t.Errorf("with nothing to send: %+v, before %+v", now, was)
+		}
+	}
+}
+
+// What changes of an operation that was sent is sent.
+func TestMarksAreShipped(t *testing.T) {
+	local, remote, s := shipped(t)
+	parked := checkpoint.Change{Path: "/w/gone", Role: checkpoint.RoleTree, Before: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755},
+		Moved: checkpoint.Moved{To: "/t/gone", Identity: "8:1"}, Trash: &checkpoint.Trashed{Parked: "/t/gone", Files: 3, Identity: "8:1"}}
+	saved, err := local.Save(ctx, op(parked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trash := saved.Trashed[0].ID
+	id := save(t, local, op(edit("/w/a", []byte("1"), []byte("2"))))
+	undo := op(edit("/w/a", []byte("2"), []byte("1")))
+	undo.Kind, undo.UndoOf = checkpoint.KindRestore, id
+	undoID := save(t, local, undo)
+	round(t, s)
+	for i, change := range []func() error{
+		func() error { return local.TrashSettle(ctx, trash, true) },
+		func() error { return local.TrashRename(ctx, trash, "/t/other") },
+		func() error { return local.Pin(ctx, id, ann) },
+		func() error { return local.Label(ctx, id, ann, "here") },
+		func() error { return local.Settle(ctx, undoID, checkpoint.Aborted) },
+		func() error { return local.Settle(ctx, id, checkpoint.Foreign) },
+		func() error { return local.Unpin(ctx, id, ann) },
+		func() error { return local.TrashDrop(ctx, trash) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(i, err)
+		}
+		behind(t, local, 1)
+		round(t, s)
+		behind(t, local, 0)
+		sameAnswers(t, fmt.Sprint("change ", i), answers(t, remote), answers(t, local))
+	}
+	all := order(t, remote)
+	last := save(t, local, op(edit("/w/b", []byte("1"), []byte("2"))))
+	round(t, s)
+	if want := append(all, last); !slices.Equal(order(t, remote), want) {
+		t.Errorf("%v, not %v", order(t, remote), want)
+	}
+}
+
+// The remote store's retention is its own: what it took does not come again when it is marked here.
+func TestMarksOfWhatIsGoneThere(t *testing.T) {
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
+	s := checkpoint.Sender(local, remote)
+	id := save(t, local, op(edit("/w/a", []byte("1"), []byte("2"))))
+	last := save(t, local, op(edit("/w/a", []byte("2"), []byte("3"))))
+	round(t, s)
+	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
+		t.Fatal(r, err)
+	}
+	if err := local.Label(ctx, id, ann, "late"); err != nil {
+		t.Fatal(err)
+	}
+	round(t, s)
+	behind(t, local, 0)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{last}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// An open operation is not sent, nor what comes after it in its session or at, above or below its paths. All else is.
+func TestWhatIsOpenIsNotShipped(t *testing.T) {
+	local, remote, s := shipped(t)
+	do := func(session, path, tag string) checkpoint.ID {
+		o := op(edit(path, []byte("1"), []byte("2")))
+		o.Session, o.Tag = session, tag
+		return save(t, local, o)
+	}
+	before := do("s1", "/w/d/a", "")
+	open := do("s1", "/w/d/a", "t")
+	same := do("s1", "/w/other", "")       // its session
+	behindSame := do("s3", "/w/other", "") // a path of one that waits
+	path := do("s2", "/w/d/a", "")
+	below := do("s4", "/w/d/a/b", "")
+	free := do("s5", "/w/free", "")
+	round(t, s)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before, free}) {
+		t.Errorf("%v", got)
+	}
+	behind(t, local, 5)
+	if err := local.Settle(ctx, open, checkpoint.Committed); err != nil {
+		t.Fatal(err)
+	}
+	round(t, s)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before, free, open, same, behindSame, path, below}) {
+		t.Errorf("%v", got)
+	}
+	behind(t, local, 0)
+}
+
+// Retention leaves what is unsent, and what it names. When nothing else is left the store is full, and says why.
+func TestUnsentStays(t *testing.T) {
+	o := checkpoint.Options{Ships: true, KeepWithin: 1, KeepLast: checkpoint.KeepNone, MaxBytes: 4 << 20}
+	local, remote := open(t, t.TempDir(), o), open(t, t.TempDir(), checkpoint.Options{})
+	s := checkpoint.Sender(local, remote)
+	first := save(t, local, op(edit("/w/a", []byte("1"), []byte("2"))))
+	round(t, s)
+	undo := op(edit("/w/a", []byte("2"), []byte("1")))
+	undo.Kind, undo.UndoOf = checkpoint.KindRestore, first
+	save(t, local, undo)
+	var full *checkpoint.FullError
+	saves := 0
+	for ; saves < 100; saves++ {
+		_, err := local.Save(ctx, op(edit(fmt.Sprint("/w/", saves), randomText(200<<10, int64(saves)), nil)))
+		if errors.As(err, &full) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if full == nil || full.Unsent != saves+1 || !strings.Contains(full.Error(), "wait until") {
+		t.Fatalf("%d saves: %v", saves, full)
+	}
+	if r, err := local.GC(ctx, false); err != nil || r.Checkpoints != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	round(t, s)
+	if n := len(order(t, remote)); n != saves+2 {
+		t.Errorf("%d arrived", n)
+	}
+	c, err := remote.Get(ctx, order(t, remote)[1], ann)
+	if err != nil || c.UndoOf != first {
+		t.Errorf("%+v %v", c, err)
+	}
+	save(t, local, op(edit("/w/more", randomText(200<<10, 1000), nil))) // there is room again
+	sound(t, local)
+}
+
+// Two processes that ship one store, while it is marked: each operation arrives once, and its last state stays.
+func TestTwoShippers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	remote := open(t, t.TempDir(), checkpoint.Options{})
+	var locals []*checkpoint.DB
+	var all sync.WaitGroup
+	var shippers []*checkpoint.Shipper
+	for range 2 {
+		d := open(t, dir, checkpoint.Options{Ships: true})
+		s, err := checkpoint.Ship(ctx, d, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		locals, shippers = append(locals, d), append(shippers, s)
+	}
+	for i, d := range locals {
+		all.Go(func() {
+			var mine []checkpoint.ID
+			for n := range 40 {
+				o := op(edit(fmt.Sprint("/w/", i, n%3), []byte(fmt.Sprint(n)), []byte(fmt.Sprint(n+1))))
+				o.Session = fmt.Sprint("s", i)
+				s, err := d.Save(ctx, o)
+				if err == nil {
+					mine = append(mine, s.ID)
+					err = d.Label(ctx, mine[n/2], checkpoint.Scope{Principal: o.Principal, Session: o.Session}, fmt.Sprint("label ", n))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range shippers {
+		if err := s.Close(); err != nil {
+			t.Log(err) // a second may be too short
+		}
+	}
+	round(t, checkpoint.Sender(locals[0], remote))
+	behind(t, locals[1], 0)
+	sameAnswers(t, "two shippers", answers(t, remote), answers(t, locals[0]))
+	if got, want := order(t, remote), order(t, locals[0]); !slices.Equal(got, want) {
+		t.Errorf("%v\nnot\n%v", got, want)
+	}
+}
+
+// A store that had a history before it was shipped sends that first, once, with what retention took of it.
+func TestShipBegins(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
+	for i := range 6 {
+		id := save(t, d, op(edit("/w/a", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1)))))
+		if i%2 == 0 {
+			if err := d.Pin(ctx, id, ann); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints == 0 {
+		t.Fatal(r, err)
+	}
+	if _, err := checkpoint.Ship(ctx, d, d, checkpoint.ShipOptions{}); err == nil {
+		t.Error("without Ships nothing is noted, so nothing could be sent")
+	}
+	local, remote := open(t, dir, checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{})
+	o := op(edit("/w/open", nil, []byte("1")))
+	o.Tag, o.Session = "t", "s2"
+	opened := save(t, local, o)
+	save(t, local, op(edit("/w/b", nil, []byte("1"))))
+	s := checkpoint.Sender(local, remote)
+	round(t, s)
+	behind(t, local, 1)
+	if err := local.Settle(ctx, opened, checkpoint.Committed); err != nil {
+		t.Fatal(err)
+	}
+	round(t, s)
+	behind(t, local, 0)
+	got, want := answers(t, remote), answers(t, local)
+	if len(order(t, remote)) != len(order(t, local)) {
+		t.Errorf("%v", order(t, remote))
+	}
+	for _, q := range []string{"undo s", "redo s", "known s"} {
+		if got[q] != want[q] {
+			t.Errorf("%s: %s\n%s", q, got[q], want[q])
+		}
+	}
+	p, err := remote.Undo(ctx, ann)
+	if err != nil || p.Lost != nil && len(p.Items) == 0 {
+		t.Error(p, err)
+	}
+}
+
+// A purge of the local store reaches the remote one, and what was read before it is not sent after it.
+func TestPurgeOfWhatIsShipped(t *testing.T) {
+	local, remote, s := shipped(t)
+	secret, other := []byte("a secret that must go"), []byte("it stays")
+	save(t, local, op(edit("/w/a", secret, other)))
+	round(t, s)
+	save(t, local, op(edit("/w/b", secret, nil)))
+	if p, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: s.Forget}); err != nil || p.Contents != 1 {
+		t.Fatal(p, err)
+	}
+	round(t, s)
+	for _, d := range []*checkpoint.DB{local, remote} {
+		if _, err := d.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
+			t.Error(err)
+		}
+		if b, err := d.Content(ctx, sum(other)); err != nil || string(b) != string(other) {
+			t.Error(err)
+		}
+	}
+	sameAnswers(t, "purged", answers(t, remote), answers(t, local))
+}
+
+// The database of the fleet is gone for a while: saves go on, and all arrives when it is back.
+func TestShipWhileTheDatabaseIsGone(t *testing.T) {
+	t.Parallel()
+	database, wire := fleetbox.Wired(t, fleetbox.Database(t))
+	remote, err := openAt("", database+" "+fleetbox.Contents(t, nil), checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	s, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	series(t, local, "/w/a", 2000, 5, 1)
+	wire.Cut()
+	if _, err := s.Fetch(ctx, "ann", "elsewhere"); err == nil {
+		t.Error("what can't be fetched must be said")
+	}
+	series(t, local, "/w/b", 2000, 20, 2)
+	if _, _, err := local.Behind(ctx); err != nil {
+		t.Error(err)
+	}
+	for s.Failed() == nil { // it is at it
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.Close(); err == nil {
+		t.Error("with the database gone not all was sent, and Close says nothing")
+	}
+	wire.Mend()
+	round(t, checkpoint.Sender(local, remote))
+	behind(t, local, 0)
+	if got, want := order(t, remote), order(t, local); !slices.Equal(got, want) || len(got) != 25 {
+		t.Errorf("%v\nnot\n%v", got, want)
+	}
+	sound(t, remote)
+}
+
+// A session goes from gateway to gateway: its history comes along, and an undo takes back what was done on the other one.
+func TestFetch(t *testing.T) {
+	a, remote, sa := shipped(t)
+	b := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	sb := checkpoint.Sender(b, remote)
+	save(t, b, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "ann", Session: "another",
+		Changes: []checkpoint.Change{edit("/w/z", nil, []byte("z"))}})
+	fetch := func(s *checkpoint.Shipper, want, left int) {
+		t.Helper()
+		f, err := s.Fetch(ctx, ann.Principal, ann.Session)
+		if err != nil || f.Operations != want || f.Left != left {
+			t.Fatalf("%+v %v, not %d and %d", f, err, want, left)
+		}
+	}
+	fetch(sb, 0, 0)
+	versions := series(t, a, "/w/a", 3000, 4, 1)
+	turn := op(edit("/w/t", nil, []byte("t")))
+	turn.Turn = "1"
+	save(t, a, turn)
+	round(t, sa)
+	fetch(sb, 5, 0)
+	fetch(sb, 0, 0)
+	behind(t, b, 1) // of the other session: what was fetched is not to be sent
+	want := answers(t, a)
+	got := answers(t, b)
+	for _, q := range []string{"undo s", "redo s", "known s"} {
+		if got[q] != want[q] {
+			t.Errorf("%s: %s\n%s", q, got[q], want[q])
+		}
+	}
+	p, err := b.Undo(ctx, ann)
+	if err != nil || p.Items[0].Path != "/w/t" {
+		t.Fatal(p, err)
+	}
+	undo := op(edit("/w/t", []byte("t"), nil))
+	undo.Kind, undo.UndoOf = checkpoint.KindRestore, p.UndoOf
+	save(t, b, undo)
+	if p, err = b.Undo(ctx, ann); err != nil || p.Items[0].Want.Hash != sum(versions[3]) {
+		t.Fatal(p, err)
+	}
+	round(t, sb)
+	fetch(sa, 1, 0)                            // and back
+	for _, d := range []*checkpoint.DB{a, b} { // begun on both, before anything is done in it
+		if _, err := d.BeginTurn(ctx, ann, "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := op(edit("/w/t2", nil, []byte("t")))
+	late.Turn = "2"
+	save(t, b, late)
+	round(t, sb)
+	fetch(sa, 1, 0)
+	for _, d := range []*checkpoint.DB{a, b} {
+		p, err := d.Plan(ctx, checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "2"})
+		if err != nil || len(p.Undoes) != 1 {
+			t.Error(p, err)
+		}
+		p, err = d.Undo(ctx, ann)
+		if err != nil || p.Items[0].Path != "/w/t2" {
+			t.Fatal(p, err)
+		}
+	}
+	back := op(edit("/w/t2", []byte("t"), nil))
+	if p, err = a.Undo(ctx, ann); err != nil {
+		t.Fatal(err)
+	}
+	back.Kind, back.UndoOf = checkpoint.KindRestore, p.UndoOf
+	save(t, a, back)
+	round(t, sa)
+	fetch(sb, 1, 0)
+	if p, err = a.Undo(ctx, ann); err != nil || p.Items[0].Want.Hash != sum(versions[3]) {
+		t.Fatal(p, err)
+	}
+	if p, err = b.Redo(ctx, ann); err != nil || p.Items[0].Path != "/w/t2" {
+		t.Fatal(p, err)
+	}
+	// Both go on without knowing of one another. What comes late would be out of order.
+	save(t, b, op(edit("/w/b", nil, []byte("b"))))
+	save(t, a, op(edit("/w/c", nil, []byte("c"))))
+	round(t, sb)
+	fetch(sa, 0, 1)
+	round(t, sa)
+	fetch(sa, 0, 0)
+	fetch(sb, 1, 0)
+	sound(t, a)
+	sound(t, b)
+	sound(t, remote)
+}
+
+// The remote store's retention took the beginning of a session: what is fetched knows that.
+func TestFetchAfterRetention(t *testing.T) {
+	a := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: 1})
+	sa := checkpoint.Sender(a, remote)
+	for i := range 5 {
+		o := op(edit("/w/a", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1))))
+		o.Turn = fmt.Sprint(i)
+		save(t, a, o)
+	}
+	round(t, sa)
+	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 4 {
+		t.Fatal(r, err)
+	}
+	b := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	if f, err := checkpoint.Sender(b, remote).Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations != 1 {
+		t.Fatal(f, err)
+	}
+	sameAnswers(t, "fetched", answers(t, b), answers(t, remote))
+	partial(t, b, "the turn that is gone in part", checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "2"})
+	// a has all of it, and gets nothing again.
+	if f, err := sa.Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations+f.Left != 0 {
+		t.Fatal(f, err)
+	}
+	if len(order(t, a)) != 5 {
+		t.Error(order(t, a))
+	}
+}
+
+// A process that saves and ships is killed at some moment, over and over. All that it acknowledged arrives, once and in order, though its
+// own retention takes away what was sent.
+func TestKilledShipper(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var acks []string
+	for seed := range int64(checkpointtest.Rounds(12)) {
+		p := spawn(t, "shipping", seed, dir)
+		p.kill(t, time.Duration(rand.Intn(60_000))*time.Microsecond)
+		acks = append(acks, p.lines...)
+		local := open(t, filepath.Join(dir, "local"), checkpoint.Options{Ships: true})
+		remote := open(t, filepath.Join(dir, "remote"), checkpoint.Options{})
+		ops, err := local.Open(ctx)
+		for _, o := range ops {
+			err = errors.Join(err, local.Settle(ctx, o.ID, checkpoint.Committed))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		round(t, checkpoint.Sender(local, remote))
+		behind(t, local, 0)
+		if n, lost := acknowledged(remote, acks); n == 0 || len(lost) > 0 {
+			t.Fatalf("seed %d: of %d acknowledged saves are lost: %v", seed, n, lost)
+		}
+		all := order(t, remote)
+		var want []checkpoint.ID // in the order of the acknowledgements
+		for _, l := range acks {
+			if f := strings.Fields(l); len(f) == 4 {
+				want = append(want, checkpoint.ID(f[1]))
+			}
+		}
+		i := 0
+		for _, id := range all {
+			if i < len(want) && id == want[i] {
+				i++
+			}
+		}
+		if i < len(want) || len(all) > len(want)+int(seed)+1 { // the last save of each may not have been acknowledged
+			t.Fatalf("seed %d: %d operations, of %d acknowledged ones %d are in order", seed, len(all), len(want), i)
+		}
+		sound(t, remote)
+	}
+}

@@ -1,0 +1,323 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/fleetbox"
+)
+
+// A gateway under test dies at the n-th statement, of either store: the connections are gone, and nothing more is done.
+type death struct{ left int }
+
+var errDead = errors.New("the process is dead")
+
+func (d *death) statement() error {
+	if d.left--; d.left == 0 || d.left < 0 && d.left > -1<<30 {
+		return errDead
+	}
+	return nil
+}
+
+func (d *death) never() { d.left = -1 << 40 }
+
+// A mortal is a driver, and a connection of it, of which death ends the statements.
+type mortal struct {
+	of  driver.Driver
+	dsn string
+	d   *death
+}
+
+func (m mortal) Driver() driver.Driver { return m.of }
+
+func (m mortal) Connect(context.Context) (driver.Conn, error) {
+	c, err := m.of.Open(m.dsn)
+	return mortalConn{c, m.d}, err
+}
+
+type mortalConn struct {
+	driver.Conn
+	d *death
+}
+
+func (c mortalConn) Prepare(q string) (driver.Stmt, error) {
+	st, err := c.Conn.Prepare(q)
+	return mortalStmt{st, c.d}, err
+}
+
+func (c mortalConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.d.statement(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, q, args)
+}
+
+func (c mortalConn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.d.statement(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
+}
+
+type mortalStmt struct {
+	driver.Stmt
+	d *death
+}
+
+func (s mortalStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if err := s.d.statement(); err != nil {
+		return nil, err
+	}
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+}
+
+func (s mortalStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if err := s.d.statement(); err != nil {
+		return nil, err
+	}
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
+
+// dying opens the store in dir for a gateway that dies as d says.
+func dying(t *testing.T, dir string, d *death, o Options) *DB {
+	t.Helper()
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := db.c.(*sqliteCatalog)
+	for p, write := range map[*pool]bool{db.w: true, db.r: false} {
+		for _, c := range p.idle {
+			c.Conn.Close()
+		}
+		p.idle = nil
+		m := mortal{p.DB.Driver(), c.dsn(write, false), d}
+		p.DB.Close()
+		p.DB = sql.OpenDB(m)
+	}
+	return db
+}
+
+// TestKilledAtEveryStatement: a gateway saves, settles, marks and ships, and is killed at each of its statements in turn. The next one goes
+// on with its store. In the end all that was acknowledged is in the remote store, once and in order. A shipper that takes an operation for
+// sent before it is loses some, and is found.
+func TestKilledAtEveryStatement(t *testing.T) {
+	t.Parallel()
+	for name, round := range map[string]func(*Shipper, context.Context) error{"good": (*Shipper).Round, "bad": (*Shipper).BadRound} {
+		t.Run(name, func(t *testing.T) {
+			dir, remoteDir, d := t.TempDir(), t.TempDir(), &death{}
+			var acknowledged []ID
+			deaths := 0
+			step := 1
+			if name == "bad" || testing.Short() {
+				step = 5
+			}
+			for n := 1; ; n += step {
+				d.never()
+				local, remote := dying(t, dir, d, Options{Ships: true}), dying(t, remoteDir, d, Options{})
+				s := Sender(local, remote)
+				d.left = n
+				err := func() error {
+					for i := range 2 {
+						op, _ := someOp(10*n+i, nil)
+						saved, err := local.Save(t.Context(), op)
+						if err == nil {
+							acknowledged = append(acknowledged, saved.ID)
+							err = local.Settle(t.Context(), saved.ID, Committed)
+						}
+						if err == nil {
+							err = round(s, t.Context())
+						}
+						if err == nil && i == 0 {
+							err = local.Label(t.Context(), saved.ID, Scope{Principal: "ann", Session: "s"}, "named")
+						}
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				}()
+				d.left = 0 // what Close would do, the dead don't
+				local.Close()
+				remote.Close()
+				d.never()
+				settleAll(t, dir)
+				if err == nil {
+					break
+				}
+				deaths++
+			}
+			if deaths < 50/step {
+				t.Errorf("only %d statements", deaths)
+			}
+			arrived(t, dir, remoteDir, acknowledged, name == "bad", round)
+		})
+	}
+}
+
+// settleAll does what a host does when it begins: it brings what is open to its end.
+func settleAll(t *testing.T, dir string) {
+	t.Helper()
+	d, err := Open(dir, Options{Ships: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	open, err := d.Open(t.Context())
+	for _, o := range open {
+		err = errors.Join(err, d.Settle(t.Context(), o.ID, Committed))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrived ships what is left, and looks whether all of local, with what was acknowledged, is in the remote store in the same order and with the
+// same marks. lost: some is not.
+func arrived(t *testing.T, dir, remoteDir string, acknowledged []ID, lost bool, round func(*Shipper, context.Context) error) {
+	t.Helper()
+	local, err1 := Open(dir, Options{Ships: true})
+	remote, err2 := Open(remoteDir, Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	defer remote.Close()
+	if err := round(Sender(local, remote), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, local, remote, acknowledged, lost)
+}
+
+func same(t *testing.T, local, remote *DB, acknowledged []ID, lost bool) {
+	t.Helper()
+	ctx := t.Context()
+	const all = "SELECT id || ' ' || outcome || ' ' || coalesce(label, '') FROM op ORDER BY seq"
+	want, err1 := column[string](ctx, local.r, all)
+	got, err2 := column[string](ctx, remote.r, all)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(got, want) == lost {
+		t.Errorf("%d operations of %d arrived:\n%v\nof\n%v", len(got), len(want), got, want)
+	}
+	for _, id := range acknowledged {
+		if _, err := local.Get(ctx, id, Scope{AllSessions: true}); err != nil {
+			t.Errorf("%s was acknowledged: %v", id, err)
+		}
+	}
+	if n, _, err := local.Behind(ctx); err != nil || n != 0 {
+		t.Errorf("%d are unsent: %v", n, err)
+	}
+	if lost {
+		return
+	}
+	for _, d := range []*DB{local, remote} {
+		if r, err := d.Check(ctx, true); err != nil || len(r.Problems) > 0 {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+	hashes, err := column[[]byte](ctx, local.r, "SELECT hash FROM content WHERE codec IS NOT NULL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hashes {
+		if _, err := remote.Content(ctx, blob.Hash(h).String()); err != nil {
+			t.Errorf("content %x: %v", h, err)
+		}
+	}
+}
+
+// TestShipmentCutAtEveryMessage: the connection to the database is cut at each message of a shipment in turn, before the message or its
+// answer. In the end all is there, once and in order.
+func TestShipmentCutAtEveryMessage(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]struct{ lost, bad bool }{"not sent": {}, "answer lost": {lost: true}, "bad": {bad: true}} {
+		t.Run(name, func(t *testing.T) {
+			database, files := fleetbox.Database(t), &blob.Files{Dir: t.TempDir()}
+			f := &fault{lost: kind.lost}
+			remote := faulty(t, database, cutBlobs{Store: files, f: f}, f, func(c catalog) catalog { return c })
+			local := fresh(t, Options{Ships: true})
+			s := Sender(local, remote)
+			round := s.Round
+			if kind.bad {
+				round = s.BadRound
+			}
+			ctx := t.Context()
+			var acknowledged []ID
+			for n, calm := 1, 0; calm < 2; n++ {
+				op, _ := someOp(n, nil)
+				saved, err := local.Save(ctx, op)
+				if err == nil {
+					err = local.Settle(ctx, saved.ID, Committed)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				acknowledged = append(acknowledged, saved.ID)
+				f.arm(n)
+				err = round(ctx)
+				struck := f.struck.Load()
+				f.arm(0)
+				if !struck {
+					calm++
+					if err != nil {
+						t.Fatal(n, err)
+					}
+				}
+				if n > 500 {
+					t.Fatal("no end")
+				}
+			}
+			if len(acknowledged) < 15 {
+				t.Error("a shipment has only", len(acknowledged), "messages")
+			}
+			if err := round(ctx); err != nil {
+				t.Fatal(err)
+			}
+			same(t, local, remote, acknowledged, kind.bad)
+		})
+	}
+}
+
+// A copy that is killed at any statement goes on where it was.
+func TestCopyKilledAtEveryStatement(t *testing.T) {
+	t.Parallel()
+	from := fresh(t, Options{})
+	for i := range 4 {
+		op, _ := someOp(i, nil)
+		op.Opening = Opening{}
+		if _, err := from.Save(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, d, copies := filepath.Join(t.TempDir(), "to"), &death{}, 0
+	for n := 1; ; n++ {
+		d.never()
+		to := dying(t, dir, d, Options{})
+		d.left = n
+		c, err := Copy(t.Context(), from, to, CopyOptions{})
+		d.left = 0
+		to.Close()
+		d.never()
+		copies += c.Operations
+		if err == nil {
+			break
+		}
+	}
+	to, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if copies != 4 {
+		t.Errorf("%d operations were copied, of 4", copies)
+	}
+	same(t, from, to, nil, false)
+}
