@@ -547,3 +547,20 @@ func TestFleetAccounts(t *testing.T) {
 		}
 	}
 }
+
+// A database that would forget what it has confirmed is refused at the start, with the setting to change.
+func TestFleetForgets(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	db, err := sql.Open("pgx", f.database)
+	must(t, err)
+	defer db.Close()
+	_, err = db.Exec("DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET synchronous_commit = off'; END $$")
+	must(t, err)
+	a := f.machine("a", "")
+	for _, line := range []string{"call Write " + filepath.Join(f.tree, "x") + " content=one", "mcp", "serve --listen 127.0.0.1:0", "log"} {
+		if status, out, errs := a.try(strings.Fields(line)...); status != exitMisuse || !strings.Contains(errs, "SET synchronous_commit = on") {
+			t.Errorf("%s: status %d: %s%s", line, status, out, errs)
+		}
+	}
+}
