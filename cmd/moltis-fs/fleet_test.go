@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -488,6 +490,60 @@ func TestFleetIsReadAtTheStart(t *testing.T) {
 	for _, line := range []string{"status", "status --json", "log", "config show", "doctor", "call Read " + m.config} {
 		if _, out, errs := m.try(strings.Fields(line)...); strings.Contains(out+errs, "hush") {
 			t.Errorf("%s tells a secret: %s%s", line, out, errs)
+		}
+	}
+}
+
+// The accounts of docs/fleet.md are enough: the owner makes the tables, and a gateway works with the other one, which can make and drop
+// nothing and can't change the ends of audit logs.
+func TestFleetAccounts(t *testing.T) {
+	f := newFleet(t) // not beside others: roles are of the whole server
+	text, err := os.ReadFile("../../docs/fleet.md")
+	must(t, err)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks of SQL", len(blocks))
+	}
+	as := func(user string) string {
+		u, err := url.Parse(f.database)
+		must(t, err)
+		q := u.Query()
+		q.Set("user", user)
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
+	do := func(user, script string) error {
+		db, err := sql.Open("pgx", as(user))
+		must(t, err)
+		defer db.Close()
+		_, err = db.Exec(script)
+		return err
+	}
+	roles, _, _ := strings.Cut(blocks[0][1], "CREATE DATABASE")
+	must(t, do("tester", roles+blocks[1][1]))
+	early := f.machine("early", as("moltis"))
+	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK {
+		t.Errorf("without tables: %s%s", out, errs)
+	}
+	f.machine("owner", as("moltis_owner")).run("store", "check")
+	must(t, do("tester", blocks[2][1]))
+	m := f.machine("m", as("moltis"))
+	session := startMCP(t, m)
+	f.large("x")
+	for _, content := range []string{"one\n", "two\n"} {
+		if got := session.call("Write", filepath.Join(f.tree, "x"), content); f.content("x") != content {
+			t.Fatal(got)
+		}
+	}
+	m.run("undo", "--yes")
+	m.run("token", "create", "--principal", "ci")
+	m.run("store", "gc")
+	m.run("store", "check", "--data")
+	m.run("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes")
+	eventually(t, "an end is on record", func() bool { return !strings.Contains(m.run("audit", "verify"), "fleet: 0 ends") })
+	for _, statement := range []string{"CREATE TABLE t(a int)", "DROP TABLE op", "DELETE FROM head", "UPDATE head SET seq = 0", "TRUNCATE head"} {
+		if err := do("moltis", statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {
+			t.Errorf("%s: %v", statement, err)
 		}
 	}
 }

@@ -205,7 +205,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it is over
+	defer func() { tx.Rollback() }() //nolint:errcheck // it has only asked
 	row := func(q string, args ...any) *sql.Row { return tx.QueryRow(q, args...) }
 	ctx, err := a.Begin(context.Background())
 	if err != nil {
@@ -246,6 +246,9 @@ func TestGuard(t *testing.T) {
 	id := b.Health().ID
 	if _, err := a.DB().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", id); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := b.Lock(context.Background(), "asks", "l"); !errors.Is(err, ErrFenced) {
+		t.Error("a gateway whose lease is over gets a lock: ", err)
 	}
 	if err := b.renew(context.Background(), id); !errors.Is(err, ErrFenced) {
 		t.Error("a lease that was over was renewed: ", err)
@@ -345,4 +348,54 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(context.Background(), Options{Database: database}); !errors.As(err, new(*VersionError)) {
 		t.Error("newer tables: ", err)
 	}
+}
+
+// BenchmarkLock takes the locks of an edit of one file five directories deep, and gives them back: one gateway alone, and eight on files of
+// their own in one directory. An answer of the database is beside them.
+func BenchmarkLock(b *testing.B) {
+	database := fleetbox.Database(b)
+	var gateways []*Gateway
+	for range 8 {
+		g, err := Open(context.Background(), Options{Database: database})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer g.Close() //nolint:errcheck // it was only measured
+		gateways = append(gateways, g)
+	}
+	lock := func(b *testing.B, i, n int) {
+		keys := []string{"op:" + strconv.Itoa(i) + "/" + strconv.Itoa(n), "place " + strconv.Itoa(i), "name " + strconv.Itoa(i)}
+		for d := range 5 {
+			keys = append(keys, SharedPrefix+"tree "+strconv.Itoa(d))
+		}
+		unlock, err := gateways[i].Lock(context.Background(), "Edit", keys...)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		unlock()
+	}
+	b.Run("question", func(b *testing.B) { // as small as can be
+		for range b.N {
+			if _, err := gateways[0].DB().Exec("SELECT 1"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("one", func(b *testing.B) {
+		for n := range b.N {
+			lock(b, 0, n)
+		}
+	})
+	b.Run("eight", func(b *testing.B) {
+		var wg sync.WaitGroup
+		for i := range gateways {
+			wg.Go(func() {
+				for n := range b.N / len(gateways) {
+					lock(b, i, n)
+				}
+			})
+		}
+		wg.Wait()
+	})
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -35,15 +36,21 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 	if err != nil {
 		return nil, err
 	}
-	alone := map[[sha256.Size]byte]bool{}
+	of := map[int64]bool{} // whether it is shared
 	for _, key := range keys {
 		bare, shared := strings.CutPrefix(key, SharedPrefix)
 		sum := sha256.Sum256([]byte(bare))
-		alone[sum] = alone[sum] || !shared
+		k := int64(binary.BigEndian.Uint64(sum[:]))
+		before, known := of[k]
+		of[k] = shared && (before || !known)
 	}
-	sums, shared := make([][]byte, 0, len(alone)), make([]bool, 0, len(alone))
-	for sum, a := range alone {
-		sums, shared = append(sums, sum[:]), append(shared, !a)
+	one, many := []int64{}, []int64{}
+	for k, shared := range of {
+		if shared {
+			many = append(many, k)
+		} else {
+			one = append(one, k)
+		}
 	}
 	g.mu.Lock()
 	g.calls++
@@ -52,7 +59,7 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 	g.mu.Unlock()
 	unlock = sync.OnceFunc(func() { g.giveBack(id, n) })
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		who, err := g.ask(ctx, id, n, sums, shared, holder)
+		who, err := g.ask(ctx, id, n, one, many, holder)
 		switch {
 		case err != nil:
 			unlock() // it may have them
@@ -76,13 +83,13 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 }
 
 // ask asks once for the locks of a call. who is in the way, "fenced", or "" where they are taken.
-func (g *Gateway) ask(ctx context.Context, id string, n int64, sums [][]byte, shared []bool, holder string) (who string, err error) {
+func (g *Gateway) ask(ctx context.Context, id string, n int64, one, many []int64, holder string) (who string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	g.mu.Lock()
 	freed := append([]int64{}, g.freed...)
 	g.mu.Unlock()
-	err = g.db.QueryRowContext(ctx, "SELECT lock_all($1, $2, $3, $4, $5, $6, $7)", id, n, sums, shared, holder, freed, g.lease.Seconds()).Scan(&who)
+	err = g.db.QueryRowContext(ctx, "SELECT lock_all($1, $2, $3, $4, $5, $6, $7)", id, n, one, many, holder, freed, g.lease.Seconds()).Scan(&who)
 	return who, err
 }
 

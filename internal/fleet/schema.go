@@ -24,15 +24,15 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gateway (
 	start timestamptz NOT NULL,
 	lease timestamptz NOT NULL -- its end
 );
+-- A row is the locks of one call. Of each key it has the first eight bytes of its SHA-256: calls of two that are alike wait for each other.
 CREATE UNLOGGED TABLE IF NOT EXISTS lock (
-	key     bytea NOT NULL, -- SHA-256
 	gateway text NOT NULL REFERENCES gateway ON DELETE CASCADE,
 	call    bigint NOT NULL,
-	shared  boolean NOT NULL,
+	alone   bigint[] NOT NULL,
+	shared  bigint[] NOT NULL,
 	holder  text NOT NULL,
-	PRIMARY KEY (key, gateway, call)
+	PRIMARY KEY (gateway, call)
 );
-CREATE INDEX IF NOT EXISTS lock_of ON lock (gateway, call);
 
 -- Both functions run one after another in the whole fleet.
 --
@@ -45,11 +45,13 @@ BEGIN
 	INSERT INTO gateway VALUES (me, called, clock_timestamp(), clock_timestamp() + make_interval(secs => seconds));
 END $$;
 
--- lock_all takes the locks keys for a call of the gateway me, all or none. Before that it gives those of the calls freed back. It answers
--- '' for taken, 'fenced', or who is in the way. Leases have so many seconds.
-CREATE OR REPLACE FUNCTION lock_all(me text, n bigint, keys bytea[], share boolean[], held text, freed bigint[], seconds float8)
+-- lock_all takes the locks of the keys one, and shares those of the keys many, for the call n of the gateway me, all or none. Before that
+-- it gives those of the calls freed back. It answers '' for taken, 'fenced', or who is in the way. Leases have so many seconds.
+CREATE OR REPLACE FUNCTION lock_all(me text, n bigint, one bigint[], many bigint[], held text, freed bigint[], seconds float8)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
+	begun timestamptz;
+	others text[];
 	who text;
 BEGIN
 	PERFORM pg_advisory_xact_lock(1836413804, hashtext(current_schema));
@@ -57,19 +59,23 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM gateway WHERE id = me AND lease > clock_timestamp()) THEN
 		RETURN 'fenced';
 	END IF;
-	-- The tables were emptied: those who had a lock may be at work until their leases are over.
-	INSERT INTO since SELECT clock_timestamp() WHERE NOT EXISTS (SELECT FROM since);
-	IF EXISTS (SELECT FROM since WHERE at + make_interval(secs => seconds) > clock_timestamp()) THEN
+	SELECT at INTO begun FROM since;
+	IF NOT FOUND THEN -- the tables were emptied
+		INSERT INTO since VALUES (clock_timestamp()) RETURNING at INTO begun;
+	END IF;
+	IF begun + make_interval(secs => seconds) > clock_timestamp() THEN -- those who had a lock may be at work until their leases are over
 		RETURN 'the database, which has begun anew and waits for the leases of before';
 	END IF;
-	DELETE FROM gateway WHERE id IN (SELECT id FROM gateway WHERE lease <= clock_timestamp() AND id IN (
-		SELECT l.gateway FROM lock l WHERE l.key = ANY (keys)) FOR UPDATE SKIP LOCKED);
-	SELECT g.name || ', ' || l.holder INTO who
-		FROM unnest(keys, share) k (key, shared) JOIN lock l ON l.key = k.key AND NOT (l.shared AND k.shared) JOIN gateway g ON g.id = l.gateway LIMIT 1;
-	IF who IS NOT NULL THEN
-		RETURN who;
+	SELECT array_agg(l.gateway) INTO others FROM lock l WHERE l.alone && (one || many) OR l.shared && one;
+	IF others IS NOT NULL THEN
+		DELETE FROM gateway WHERE id IN (SELECT id FROM gateway WHERE id = ANY (others) AND lease <= clock_timestamp() FOR UPDATE SKIP LOCKED);
+		SELECT g.name || ', ' || l.holder INTO who FROM lock l JOIN gateway g ON g.id = l.gateway
+			WHERE l.gateway = ANY (others) AND (l.alone && (one || many) OR l.shared && one) LIMIT 1;
+		IF who IS NOT NULL THEN
+			RETURN who;
+		END IF;
 	END IF;
-	INSERT INTO lock SELECT k.key, me, n, k.shared, held FROM unnest(keys, share) k (key, shared);
+	INSERT INTO lock VALUES (me, n, one, many, held);
 	RETURN '';
 END $$;
 ` + fileSchema + headSchema
