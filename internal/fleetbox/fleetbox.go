@@ -97,7 +97,7 @@ func start() (string, error) {
 		if err := errors.Join(err1, err2, os.Chown(dir, uid, gid)); err != nil {
 			return "", err
 		}
-		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		as = asUser(uid, gid)
 	}
 	data := filepath.Join(dir, "data")
 	cmd := exec.Command(initdb, "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
