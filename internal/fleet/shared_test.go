@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -554,5 +555,40 @@ func BenchmarkShared(b *testing.B) {
 			})
 		}
 		must(b, log.Close())
+	}
+}
+
+// The account of a gateway needs these rights and no others. It can't change what audit logs it has put on record.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	owner := join(t, Options{Database: database})
+	u, err := url.Parse(database)
+	must(t, err)
+	role := "gateway_" + strings.Trim(u.Path, "/")
+	for _, q := range []string{"CREATE ROLE " + role + " LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO " + role,
+		"GRANT SELECT ON fleet TO " + role, "GRANT SELECT, INSERT, UPDATE, DELETE ON since, gateway, lock, file TO " + role,
+		"GRANT SELECT, INSERT ON head TO " + role} {
+		_, err := owner.DB().Exec(q)
+		must(t, err)
+	}
+	q := u.Query()
+	q.Set("user", role)
+	u.RawQuery = q.Encode()
+	g := join(t, Options{Database: u.String()})
+	unlock, err := g.Lock(t.Context(), "holds", "k")
+	must(t, err)
+	unlock()
+	f := g.Files("d")
+	release, err := f.Hold("a", []byte("x"))
+	must(t, err)
+	release()
+	must(t, errors.Join(f.Append("b", []byte("x")), f.Replace("b", nil), f.Touch("b"), f.Remove("b"),
+		f.Update(t.Context(), "lock", func(f state.Files) error { return f.Replace("c", nil) }),
+		g.record("m", audit.Head{Chain: audit.Calls, Seen: audit.Seen{Number: 1, Hash: strings.Repeat("0", 64)}})))
+	for _, bad := range []string{"UPDATE head SET seq = 2", "DELETE FROM head", "TRUNCATE head", "DROP TABLE file", "UPDATE fleet SET version = 9", "CREATE TABLE x (a int)"} {
+		if _, err := g.DB().Exec(bad); err == nil {
+			t.Errorf("it may %s", bad)
+		}
 	}
 }
