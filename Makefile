@@ -169,6 +169,7 @@ bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkHistory$$' -benchtime 1x -large -timeout 2h
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
+	go test ./cmd/moltis-fs -run '^$$' -bench '^BenchmarkFleetEdit$$' -benchtime 500x
 
 # Grep and Glob beside the ripgrep that is in PATH, over Go's own tree and the trees that TREES names. On a quiet machine.
 bench-search:

@@ -60,7 +60,8 @@
 //
 // The catalog is a database that the package uses by plain SQL, but for sqlite.go, postgres.go and
 // schema.go. Large contents are in a blob.Store: of files, or of S3. Package checkpointtest has what
-// another catalog or another blob.Store has to pass.
+// another catalog or another blob.Store has to pass. Copy takes operations from one store into another,
+// and Ship sends those of a local store to a remote one behind the calls that make them.
 package checkpoint
 
 import (
@@ -220,6 +221,7 @@ const (
 	SkipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved as a whole, to the trash or to another name
 	SkipPurged   = "purged"
+	SkipDamaged  = "damaged" // the store that the operation was copied from has lost it
 )
 
 // Op is the change that one call is about to make.
@@ -291,7 +293,7 @@ type Recorded struct {
 	Stored        bool   // content of Before can be had by Content(Before.Hash)
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
-	AfterSkipped  string // SkipPurged: content of After is not stored any more
+	AfterSkipped  string // SkipPurged or SkipDamaged: content of After is not stored any more
 	Moved
 }
 

@@ -30,9 +30,6 @@ type Copied struct {
 	Through    int64 `json:"through"`  // up to here all of the source is in the target: see CopyOptions.Since
 }
 
-// SkipDamaged is why a content is not in a copy: the source could not give its bytes.
-const SkipDamaged = "damaged"
-
 // Copy copies operations of from into to, with their contents, turns, marks and entries of the trash. They keep their ids, times and
 // outcomes and their order. In to they come after all that is there. Nothing changes in from, and both may be in use.
 //

@@ -153,6 +153,28 @@ func testFormat(t *testing.T, format string) {
 	sound(t, d)
 }
 
+// Format 10 had nothing of what is sent to another store.
+func TestFormat10(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	id := save(t, d, op(edit("/w/a", []byte("1"), []byte("2"))))
+	undo := op(edit("/w/a", []byte("2"), []byte("1")))
+	undo.Kind, undo.UndoOf = checkpoint.KindRestore, id
+	save(t, d, undo)
+	want := answers(t, d)
+	d.Close()
+	db, _ := rows(t, dir)
+	if _, err := db.Exec("DROP TABLE unsent; DROP INDEX path_gone; DROP INDEX session_gone; PRAGMA user_version=10"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	d = open(t, dir, checkpoint.Options{Ships: true})
+	sameAnswers(t, "moved forward", answers(t, d), want)
+	save(t, d, op(edit("/w/b", []byte("1"), []byte("2"))))
+	behind(t, d, 1)
+	sound(t, d)
+}
+
 // Other formats are refused, and stay as they are.
 func TestOtherFormats(t *testing.T) {
 	for _, v := range []string{"6", "99"} {

@@ -499,6 +499,34 @@ func TestFetchAfterRetention(t *testing.T) {
 	}
 }
 
+// What a gateway's own retention took does not come back after what it has, also where the remote store kept just that.
+func TestFetchBringsNothingOld(t *testing.T) {
+	none := checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone, Ships: true}
+	a := open(t, t.TempDir(), none)
+	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
+	s := checkpoint.Sender(a, remote)
+	old := save(t, a, op(edit("/w/a", []byte("1"), []byte("2"))))
+	round(t, s)
+	save(t, a, op(edit("/w/a", []byte("2"), []byte("3"))))
+	if err := remote.Pin(ctx, old, ann); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := a.GC(ctx, false); err != nil || r.Checkpoints != 1 {
+		t.Fatal(r, err)
+	}
+	round(t, s)
+	other := op(edit("/w/b", nil, []byte("1")))
+	other.Session = "other"
+	save(t, a, other)
+	round(t, s)
+	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
+		t.Fatal(r, err, order(t, remote))
+	}
+	if f, err := s.Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations+f.Left != 0 {
+		t.Fatal(f, err)
+	}
+}
+
 // A process that saves and ships is killed at some moment, over and over. All that it acknowledged arrives, once and in order, though its
 // own retention takes away what was sent.
 func TestKilledShipper(t *testing.T) {

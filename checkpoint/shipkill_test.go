@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -320,4 +321,48 @@ func TestCopyKilledAtEveryStatement(t *testing.T) {
 		t.Errorf("%d operations were copied, of 4", copies)
 	}
 	same(t, from, to, nil, false)
+}
+
+// What was read before another process sent a newer state, or before a purge, is not sent any more.
+func TestStaleShipment(t *testing.T) {
+	local, remote := fresh(t, Options{Ships: true}), fresh(t, Options{})
+	s, ctx := Sender(local, remote), t.Context()
+	op, body := someOp(1, nil)
+	op.Opening = Opening{}
+	saved, err := local.Save(ctx, op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &copier{from: local, to: remote, who: anybody, evict: true, marks: true, still: s.still}
+	for name, change := range map[string]func() error{
+		"a label": func() error { return local.Label(ctx, saved.ID, anybody, "new") },
+		"a purge": func() error {
+			_, err := local.Purge(ctx, Purge{Hash: blob.Hash(sha256.Sum256(body)).String(), Forget: s.Forget})
+			return err
+		},
+	} {
+		if err := local.Label(ctx, saved.ID, anybody, "old"); err != nil {
+			t.Fatal(err)
+		}
+		var r *record
+		err := local.view(ctx, func(h *history) (err error) {
+			if r, err = c.take(ctx, h, 1, false); err == nil {
+				r.draw, err = one[int64](ctx, h.q, "SELECT draw FROM unsent WHERE op=1")
+			}
+			return err
+		})
+		if err == nil {
+			err = change()
+		}
+		for sent := range 2 { // before and after another process has sent it
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if err := c.put(ctx, r); !errors.Is(err, errChanged) {
+				t.Errorf("%s, sent %d: %v", name, sent, err)
+			}
+			err = s.round(ctx)
+		}
+		same(t, local, remote, nil, false)
+	}
 }

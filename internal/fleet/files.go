@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -309,18 +310,17 @@ func (f files) Held(names ...string) ([]bool, error) {
 }
 
 // Update is one transaction. The server ends it where the gateway falls silent in the middle, so that it does not keep others waiting.
-func (f files) Update(ctx context.Context, lock string, do func(state.Files) error) error {
+func (f files) Update(outer context.Context, lock string, do func(state.Files) error) error {
+	ctx, cancel := context.WithTimeout(outer, f.g.lease+patience) // a network may swallow what is sent
+	defer cancel()
 	tx, err := f.g.db.BeginTx(ctx, nil)
 	if err != nil {
-		return &UnreachableError{err}
+		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
 	}
 	defer tx.Rollback() //nolint:errcheck // it is committed, or nothing is to be kept
 	if _, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $3, true), file_turn($1, $2)", f.dir, lock,
 		strconv.FormatInt(f.g.lease.Milliseconds(), 10)); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return &UnreachableError{err}
+		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
 	}
 	if err := do(files{f.g, f.dir, tx}); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package fleet makes several gateways one: it has their leases, their locks, and what wakes them, in a PostgreSQL database.
+// Package fleet makes several gateways one: it has their leases, their locks, the small files that they share, the ends of their audit logs,
+// and what wakes them, in a PostgreSQL database.
 //
 // A [Gateway] is a process with a lease, a row of the database that it renews with each heartbeat. Only the database's clock says when a
 // lease is over; the gateway stops before that, by its own clock, which it reads before it asks for more time. A lease that is over never

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -518,4 +519,76 @@ func TestFilesWithoutDatabase(t *testing.T) {
 		held, err := f.Held("b")
 		return err == nil && !held[0]
 	})
+}
+
+// BenchmarkShared has what a call costs of what gateways share: the check of its token, a look at what the session has read, and a note of
+// what it reads.
+func BenchmarkShared(b *testing.B) {
+	for kind, in := range map[string]func(dir string) state.Files{
+		"directory": func(string) state.Files { return state.Dir{Path: b.TempDir(), Temp: "temp"} },
+		"fleet":     func(string) state.Files { return nil },
+	} {
+		if kind == "fleet" {
+			g, err := Open(context.Background(), Options{Database: fleetbox.Database(b)})
+			must(b, err)
+			defer g.Close()
+			in = g.Files
+		}
+		tokens := serve.TokensIn(in("tokens"))
+		_, secret, err := tokens.Create(serve.Token{Principal: "ci"})
+		must(b, err)
+		log, me := session.OpenIn(in("ledger"), b.TempDir()), session.Key{Principal: "p", Session: "s"}
+		i := 0
+		for what, do := range map[string]func() error{
+			"check a token": func() error { _, err := tokens.Check(secret, time.Now()); return err },
+			"look":          func() error { _, _, err := log.Look(me, "1:1", "/f"); return err },
+			"saw": func() error {
+				i++
+				return log.Saw(me, session.Seen{ID: fmt.Sprint("1:", i), Path: fmt.Sprint("/some/where/in/a/tree/file", i, ".go"),
+					Hash: strings.Repeat("0", 64), Lines: 100, Whole: true, When: time.Now()})
+			},
+		} {
+			b.Run(kind+"/"+what, func(b *testing.B) {
+				for b.Loop() {
+					must(b, do())
+				}
+			})
+		}
+		must(b, log.Close())
+	}
+}
+
+// The account of a gateway needs these rights and no others. It can't change what audit logs it has put on record.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	owner := join(t, Options{Database: database})
+	u, err := url.Parse(database)
+	must(t, err)
+	role := "gateway_" + strings.Trim(u.Path, "/")
+	for _, q := range []string{"CREATE ROLE " + role + " LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO " + role,
+		"GRANT SELECT ON fleet TO " + role, "GRANT SELECT, INSERT, UPDATE, DELETE ON since, gateway, lock, file TO " + role,
+		"GRANT SELECT, INSERT ON head TO " + role} {
+		_, err := owner.DB().Exec(q)
+		must(t, err)
+	}
+	q := u.Query()
+	q.Set("user", role)
+	u.RawQuery = q.Encode()
+	g := join(t, Options{Database: u.String()})
+	unlock, err := g.Lock(t.Context(), "holds", "k")
+	must(t, err)
+	unlock()
+	f := g.Files("d")
+	release, err := f.Hold("a", []byte("x"))
+	must(t, err)
+	release()
+	must(t, errors.Join(f.Append("b", []byte("x")), f.Replace("b", nil), f.Touch("b"), f.Remove("b"),
+		f.Update(t.Context(), "lock", func(f state.Files) error { return f.Replace("c", nil) }),
+		g.record("m", audit.Head{Chain: audit.Calls, Seen: audit.Seen{Number: 1, Hash: strings.Repeat("0", 64)}})))
+	for _, bad := range []string{"UPDATE head SET seq = 2", "DELETE FROM head", "TRUNCATE head", "DROP TABLE file", "UPDATE fleet SET version = 9", "CREATE TABLE x (a int)"} {
+		if _, err := g.DB().Exec(bad); err == nil {
+			t.Errorf("it may %s", bad)
+		}
+	}
 }

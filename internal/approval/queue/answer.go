@@ -200,7 +200,12 @@ const maxReason = 4 << 10
 
 // Saw notes that by was shown the question with this ID whole, as Get gives it.
 func (q *Queue) Saw(id string, by By) error {
-	if !isID(id) || !q.there(id, questionFile) {
+	if !isID(id) {
+		return ErrNotFound
+	}
+	if there, err := q.there(id, questionFile); err != nil {
+		return err
+	} else if !there {
 		return ErrNotFound
 	}
 	return q.files.Append(id+shownFile, fmt.Appendf(nil, "%q\n", by.Name))

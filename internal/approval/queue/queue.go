@@ -1,7 +1,8 @@
 // Package queue keeps questions for people who are not at hand. Ask puts a question on record in a
 // directory of its own, which SHOULD be in the data directory, and waits. Other processes of the
 // same user list the questions that wait and answer them: the command line, a server. The package
-// touches that directory and nothing else.
+// touches that directory and nothing else. OpenIn has the questions in other files, such as those that the gateways of a fleet share; then
+// "process" below is a gateway, and the end of its lease that of a process.
 //
 //	asker := queue.Open(dir)                        // an approval.Approver
 //	waiting, _ := queue.Open(dir).List(false)       // in another process
@@ -32,7 +33,7 @@
 // the next question is put. The audit log has the outcome of the change.
 //
 // A Queue is safe for concurrent use. It starts nothing: while a question waits, its asker looks
-// for one file five times a second, which takes some 10 µs.
+// for one file five times a second, which takes some 10 µs, or is woken where the files do that.
 package queue
 
 import (
@@ -240,7 +241,9 @@ func (q *Queue) recordEnd(ctx context.Context, e Entry) error {
 
 // record is recordEnd for a caller that has the turn.
 func (q *Queue) record(e Entry) error {
-	if q.there(e.ID, answerFile) {
+	if there, err := q.there(e.ID, answerFile); err != nil {
+		return err
+	} else if there {
 		return fs.ErrExist
 	}
 	e.Question.Diff = ""
@@ -253,7 +256,7 @@ func (q *Queue) record(e Entry) error {
 
 // forget removes a question whose end is on record, and the names of the people who were shown it. Where that fails a sweep does it.
 func (q *Queue) forget(id string) {
-	if q.there(id, answerFile) {
+	if there, err := q.there(id, answerFile); there && err == nil {
 		_ = q.files.Remove(id + questionFile)
 		_ = q.files.Remove(id + shownFile)
 	}
@@ -307,7 +310,7 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 		}
 	}
 	for id := range n[shownFile] {
-		if !q.there(id, questionFile) {
+		if there, err := q.there(id, questionFile); !there && err == nil {
 			_ = q.files.Remove(id + shownFile)
 		}
 	}
@@ -332,13 +335,16 @@ func isID(id string) bool {
 	return len(id) == idLen && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// there reports whether a question has a file of this kind, whatever that is.
-func (q *Queue) there(id, kind string) bool {
+// there reports whether a question has a file of this kind.
+func (q *Queue) there(id, kind string) (bool, error) {
 	f, err := q.files.Open(id + kind)
-	if err == nil {
-		f.Close() //nolint:errcheck // nothing was written to it
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	return !errors.Is(err, fs.ErrNotExist)
+	if err != nil {
+		return false, err
+	}
+	return true, f.Close()
 }
 
 // encode gives values in the form in which they are stored, a piece for each. JSON would change a path that is not UTF-8.
