@@ -312,6 +312,33 @@ func TestCutRetention(t *testing.T) {
 	}
 }
 
+// A transaction of which a statement failed is not taken for committed, whoever passes over the error: the server rolls it back, and says no
+// word of it.
+func TestFailedStatementIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	d := faulty(t, fleetbox.Database(t), &blob.Files{Dir: t.TempDir()}, &fault{}, func(c catalog) catalog { return c })
+	for range 2 {
+		err := d.transact(t.Context(), func(ctx context.Context, tx *tx) error {
+			if err := tx.exec(ctx, "INSERT INTO unpurged VALUES(?)", []byte("hash")); err != nil {
+				t.Error(err)
+			}
+			if err := tx.exec(ctx, "INSERT INTO nowhere VALUES(?)", 1); err == nil {
+				t.Error("there is such a table")
+			}
+			return nil
+		})
+		if err == nil {
+			t.Error("it was committed")
+		}
+	}
+	if err := d.transact(t.Context(), func(context.Context, *tx) error { return nil }); err != nil {
+		t.Error("the next one:", err)
+	}
+	if left, err := unpurged(t.Context(), d.r); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
 // someOp is an open operation that no other is like: it edits a file with a large content, and makes one and a directory. body is the
 // content after the edit.
 func someOp(n int, before []byte) (op Op, body []byte) {

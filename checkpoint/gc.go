@@ -182,8 +182,8 @@ type collector struct {
 const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
 	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)
 	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)
-	AND seq NOT IN (SELECT op FROM unsent UNION SELECT coalesce((SELECT undo_of FROM op x WHERE x.seq=unsent.op), 0) FROM unsent
-		UNION SELECT coalesce((SELECT restore_of FROM op x WHERE x.seq=unsent.op), 0) FROM unsent)`
+	AND seq NOT IN (SELECT op FROM unsent UNION SELECT undo_of FROM op WHERE seq IN (SELECT op FROM unsent) AND +undo_of IS NOT NULL
+		UNION SELECT restore_of FROM op WHERE seq IN (SELECT op FROM unsent) AND restore_of IS NOT NULL)`
 
 // agedQuery finds the checkpoints that retention may let go by their age, those among the newest of one of their
 // paths excepted.

@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -159,6 +161,53 @@ func TestBackupOfADatabase(t *testing.T) {
 	if err := d.Backup(ctx, second); !errors.Is(err, checkpoint.ErrNotEmpty) {
 		t.Error("over another backup:", err)
 	}
+}
+
+// A guard is asked in each transaction that writes, and what it refuses is not there.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	fenced := errors.New("fenced off")
+	var refuse, asked atomic.Int64
+	o := checkpoint.Options{Database: fleetbox.Database(t), Blobs: &blob.Files{Dir: t.TempDir()},
+		Guard: func(_ context.Context, row func(string, ...any) *sql.Row) error {
+			asked.Add(1)
+			var ops int64
+			if err := row("SELECT count(*) FROM op WHERE seq >= $1", 0).Scan(&ops); err != nil {
+				return err
+			}
+			if ops >= refuse.Load() && refuse.Load() > 0 { // it sees what the transaction has written
+				return fenced
+			}
+			return nil
+		}}
+	d := open(t, "", o)
+	id := save(t, d, op(edit("/w/a", []byte("1"), []byte("2"))))
+	refuse.Store(2)
+	big := randomText(300<<10, 1)
+	if _, err := d.Save(ctx, op(edit("/w/a", big, []byte("3")))); !errors.Is(err, fenced) {
+		t.Error("a save:", err)
+	}
+	refuse.Store(1)
+	before := asked.Load()
+	for i, err := range []error{d.Settle(ctx, id, checkpoint.Committed), d.Pin(ctx, id, ann)} {
+		if !errors.Is(err, fenced) {
+			t.Error(i, err)
+		}
+	}
+	if _, err := d.GC(ctx, false); !errors.Is(err, fenced) || asked.Load() != before+3 {
+		t.Error("retention:", err, asked.Load()-before)
+	}
+	refuse.Store(0)
+	if c, err := d.Get(ctx, id, ann); err != nil || c.Outcome != checkpoint.Presumed || c.Pinned {
+		t.Errorf("%+v %v", c, err)
+	}
+	if s := stats(t, d); s.Checkpoints != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := d.Content(ctx, sum(big)); !errors.Is(err, checkpoint.ErrNoContent) {
+		t.Error(err)
+	}
+	sound(t, d)
 }
 
 // What breaks a promise of the store is refused when it is opened.

@@ -138,3 +138,51 @@ func TestNoRubbishOfASave(t *testing.T) {
 		})
 	}
 }
+
+// listing is a store of large contents that runs do before a List.
+type listing struct {
+	blob.Store
+	do func()
+}
+
+func (l listing) List(ctx context.Context, fn func(string, int64) error) error {
+	l.do()
+	return l.Store.List(ctx, fn)
+}
+
+// A check finds no fault in what retention takes while it looks, and finds a content that is lost.
+func TestCheckBesideRetention(t *testing.T) {
+	t.Parallel()
+	bothStores(t, func(t *testing.T, open func(o Options) *DB) {
+		files := &blob.Files{Dir: t.TempDir()}
+		cleaner := open(Options{Blobs: files, KeepWithin: KeepNone, KeepLast: 1})
+		for n := range 3 {
+			op, _ := someOp(n, nil)
+			op.Opening, op.Changes = Opening{}, op.Changes[:1]
+			if _, err := cleaner.Save(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken := 0
+		checker := open(Options{Blobs: listing{files, func() {
+			r, err := cleaner.GC(t.Context(), false)
+			if err != nil {
+				t.Error(err)
+			}
+			taken += r.Files
+		}}})
+		if r, err := checker.Check(t.Context(), true); err != nil || len(r.Problems) > 0 || taken == 0 {
+			t.Errorf("%+v %v; retention took %d", r, err, taken)
+		}
+		names, err := cleaner.blobNames(t.Context())
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		if err := files.Delete(t.Context(), names[0]); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := checker.Check(t.Context(), false); err != nil || len(r.Problems) != 1 {
+			t.Errorf("a content is lost: %+v %v", r, err)
+		}
+	})
+}

@@ -86,7 +86,7 @@ func start() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	as := &syscall.SysProcAttr{}
+	var as *syscall.SysProcAttr
 	if os.Getuid() == 0 { // it refuses to be root
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -97,7 +97,7 @@ func start() (string, error) {
 		if err := errors.Join(err1, err2, os.Chown(dir, uid, gid)); err != nil {
 			return "", err
 		}
-		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		as = account(uid, gid)
 	}
 	data := filepath.Join(dir, "data")
 	cmd := exec.Command(initdb, "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
