@@ -219,7 +219,7 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 // A store moves into a fleet and back: from a directory to PostgreSQL and S3, and into another directory.
 func TestCopyIntoAFleetAndBack(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(4)/2) {
+	for seed := range int64(checkpointtest.Rounds(4) / 2) {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		o := checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed%2]}
