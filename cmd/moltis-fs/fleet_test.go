@@ -458,9 +458,15 @@ func TestFleetLocal(t *testing.T) {
 	a.run("log")
 	wire.Mend()
 	eventually(t, "all is in the fleet", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	a.run("call", "Write", filepath.Join(f.tree, "hush"), "content=hush", "--session", "other")
+	eventually(t, "that is, too", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	a.run("store", "purge", "--path", filepath.Join(f.tree, "hush"), "--yes")
 	session.cmd.Process.Kill()
 	session.cmd.Wait()
 	must(t, os.RemoveAll(a.data))
+	if log := b.run("checkpoint", "list", "--session", "other"); !strings.Contains(log, "purged") {
+		t.Errorf("a purge does not come to the fleet: %s", log)
+	}
 	b.run("undo", "--session", "default", "--yes")
 	if got := f.content("x"); got != "one\n" {
 		t.Errorf("%q", got)
