@@ -174,6 +174,7 @@ func TestFleetMove(t *testing.T) {
 func TestFleetCut(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
+	f.fs = "require_approval = false\ntrack_reads = true"
 	wired, wire := fleetbox.Wired(t, f.database)
 	a := f.machine("a", wired)
 	path := filepath.Join(f.tree, "x")
