@@ -176,7 +176,7 @@ func historied(t *testing.T, d *checkpoint.DB, seed int64, forget func([]string)
 // A copy answers every question as its original: after retention, in parts.
 func TestCopyAnswersAsTheOriginal(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(8)) {
+	for seed := range int64(checkpointtest.Rounds(6)) {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		from := open(t, t.TempDir(), checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed/3%2]})
@@ -219,12 +219,12 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 // A store moves into a fleet and back: from a directory to PostgreSQL and S3, and into another directory.
 func TestCopyIntoAFleetAndBack(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(4)) {
+	for seed := range int64(checkpointtest.Rounds(4) / 2) {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		o := checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed%2]}
 		from := open(t, t.TempDir(), o)
-		historied(t, from, 30+seed, nil)
+		historied(t, from, 31+seed, nil)
 		save(t, from, op(edit("/w/large", randomText(600<<10, seed), randomText(600<<10, seed+1))))
 		if _, err := from.GC(ctx, false); err != nil {
 			t.Fatal(err)

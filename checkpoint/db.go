@@ -58,6 +58,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < KeepNone || o.KeepWithin < KeepNone {
 		return o, &BadOpError{"", "limits must not be negative"}
 	}
+	if o.Ships && o.Database != "" {
+		return o, &BadOpError{"", "a store in a database is the one that others are sent to"}
+	}
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMax)
 	o.MaxFileBytes = min(cmp.Or(o.MaxFileBytes, 64<<20), 1<<30)
 	if o.KeepWithin == KeepNone && o.KeepLast == KeepNone {

@@ -18,7 +18,8 @@ import (
 const (
 	maxChanges   = 1_000_000
 	maxPath      = 64 << 10
-	maxName      = 4 << 10
+	maxName      = 2500 // what an index of PostgreSQL takes, as maxSent
+	maxSent      = 2500 // bytes of a path in a store that is sent to another one
 	maxXattrs    = 1 << 20
 	maxTag       = 64
 	oldestYear   = 1678 // UnixNano works between these
@@ -66,6 +67,8 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			return bad("path is not absolute")
 		case len(c.Path) > maxPath || strings.IndexByte(c.Path, 0) >= 0:
 			return bad("path is too long or has a NUL byte")
+		case o.Ships && len(c.Path) > maxSent:
+			return bad("path is too long for the store that it is to be sent to")
 		case filepath.Clean(c.Path) != c.Path:
 			return bad("path is not canonical")
 		case seen[c.Path]:

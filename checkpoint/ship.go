@@ -309,7 +309,7 @@ func (s *Shipper) Fetch(ctx context.Context, principal, session string) (f Fetch
 		}
 		const fresh = "EXISTS (SELECT 1 FROM unsent u WHERE u.op=op.seq AND u.fresh=1)"
 		fine, not := w.with("NOT "+fresh), w.with(fresh)
-		if ids, err = column[string](ctx, h.q, "SELECT id FROM op"+fine.sql()+" ORDER BY seq DESC LIMIT 320", fine.args...); err == nil {
+		if ids, err = column[string](ctx, h.q, "SELECT id FROM op"+fine.sql()+" ORDER BY seq DESC LIMIT 32", fine.args...); err == nil {
 			waiting, err = one[int](ctx, h.q, "SELECT count(*) FROM op"+not.sql(), not.args...)
 		}
 		return err

@@ -533,7 +533,7 @@ func TestKilledShipper(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var acks []string
-	for seed := range int64(checkpointtest.Rounds(12)) {
+	for seed := range int64(checkpointtest.Rounds(8)) {
 		p := spawn(t, "shipping", seed, dir)
 		p.kill(t, time.Duration(rand.Intn(60_000))*time.Microsecond)
 		acks = append(acks, p.lines...)

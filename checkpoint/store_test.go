@@ -82,7 +82,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	for name, o := range map[string]checkpoint.Options{
-		"negative": {MaxBytes: -1}, "recipient": {EncryptTo: "age1nonsense"}, "identity": {Identities: []string{"x"}},
+		"negative": {MaxBytes: -1}, "sent from a database": {Ships: true, Database: "postgres:///x"}, "recipient": {EncryptTo: "age1nonsense"}, "identity": {Identities: []string{"x"}},
 	} {
 		if d, err := checkpoint.Open(t.TempDir(), o); err == nil {
 			d.Close()

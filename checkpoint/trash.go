@@ -116,12 +116,14 @@ func (d *DB) updateTrash(ctx context.Context, id TrashID, doing, q string, args 
 	}
 	defer d.tell()
 	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error {
-		of, err := one[ID](ctx, tx, "SELECT op.id FROM trash t JOIN op ON op.seq=t.op WHERE t.name=?", id)
-		if err == nil {
-			err = d.unsent(ctx, tx, of, false)
-		}
-		if err != nil {
-			return err
+		if d.o.Ships {
+			of, err := one[ID](ctx, tx, "SELECT op.id FROM trash t JOIN op ON op.seq=t.op WHERE t.name=?", id)
+			if err == nil {
+				err = d.unsent(ctx, tx, of, false)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		return tx.must(ctx, q, append(args, id)...)
 	})
