@@ -11,7 +11,7 @@ import "bytes"
 func (s *Scanner) nextLineInPlace(buf []byte, pos int) (start, end, resume int, ok bool) {
 	d := s.earliest()
 	for at := pos; ; {
-		k := s.m.prefilter.next(buf, at, &s.meter)
+		k := s.find(buf, at)
 		if k < 0 {
 			s.passed += len(buf) - at
 			return 0, 0, len(buf), false
