@@ -37,7 +37,6 @@ package match
 import (
 	"sync"
 
-	"moltisfs/grep/match/literal"
 	"moltisfs/grep/match/syntax"
 )
 
@@ -66,8 +65,7 @@ type Matcher struct {
 	prog *program // forwards
 	rev  *program // reversed: it finds where a match begins
 	strategy
-	required []literal.Set // every match holds these
-	stripCR  bool          // CRLF, and the pattern does not name "\r": lines end before "\r\n"
+	stripCR  bool // CRLF, and the pattern does not name "\r": lines end before "\r\n"
 	nonASCII bool
 	rawBytes bool
 

@@ -41,6 +41,8 @@ type lookahead struct {
 	nextLineAt int
 	bufEnd     *byte
 	cursor     teddyCursor
+	teddy      *teddy // the one of the Matcher, or what it has learned
+	patience   int    // hits in vain before it learns again
 }
 
 func newScanner(m *Matcher) *Scanner {
@@ -50,7 +52,7 @@ func newScanner(m *Matcher) *Scanner {
 // reset makes s fit for its next borrower.
 func (s *Scanner) reset(cache int) {
 	s.dfaMemory, s.meter = cache, meter{}
-	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
+	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.teddy, s.line = 0, 0, 0, nil, nil, lineBounds{}
 	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA, s.longLineDFA} {
 		if d == nil {
 			continue
@@ -148,6 +150,11 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			return 0, 0, false
 		}
 		start, end = lineAround(buf, pos, k)
+		if next := s.skip(buf, start, end); next > start {
+			s.passed += next - pos
+			pos = next
+			continue
+		}
 		if s.m.exact || s.confirm(buf[start:end]) {
 			s.passed += end - pos
 			return start, s.trim(buf, start, end), true
@@ -173,9 +180,8 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 // find gives the first candidate at or after pos, or -1. Within one buffer it may be asked for later and later places only.
 func (s *Scanner) find(buf []byte, pos int) int {
 	if s.nextHit < pos {
-		f, ok := s.m.prefilter.(*teddy)
-		if ok {
-			s.nextHit = f.nextWith(buf, pos, &s.cursor, &s.meter)
+		if f, ok := s.m.prefilter.(*teddy); ok {
+			s.nextHit = s.learned(f, buf[pos:]).nextWith(buf, pos, &s.cursor, &s.meter)
 		} else {
 			s.nextHit = s.m.prefilter.next(buf, pos, &s.meter)
 		}
@@ -187,6 +193,38 @@ func (s *Scanner) find(buf []byte, pos int) int {
 		s.hit = -1
 	}
 	return s.hit
+}
+
+// skip is start if the line buf[start:end] holds Matcher.other; else the start of a later line, before which no line does. So two
+// literals are as rare as the rarer, whichever that is here.
+func (s *Scanner) skip(buf []byte, start, end int) int {
+	const ahead = 4 << 10 // looking so far costs about as much as a line
+	if s.m.other == nil {
+		return start
+	}
+	text := buf[start:min(len(buf), end+ahead)]
+	k := s.m.other.next(text, 0, &s.meter)
+	switch {
+	case k >= 0:
+		text = text[:k]
+	case start+len(text) == len(buf):
+		return len(buf)
+	}
+	return start + bytes.LastIndexByte(text, '\n') + 1
+}
+
+// learned is f, or what it has learned from the text where it stopped in vain too often.
+func (s *Scanner) learned(f *teddy, text []byte) *teddy {
+	const sample, rare = 4 << 10, 1 << 10 // bytes; a stop in so many costs little
+	if s.teddy == nil {
+		s.teddy, s.patience = f, 256
+	}
+	if c := &s.cursor; c.misses > s.patience && c.misses*rare > c.scanned {
+		s.teddy = f.learn(text[:min(len(text), sample)])
+		s.patience *= 8
+		c.misses, c.scanned = 0, 0
+	}
+	return s.teddy
 }
 
 // Count gives the number of matches in the line buf[start:end] that NextLine just gave. The next

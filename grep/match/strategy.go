@@ -11,6 +11,7 @@ import (
 type strategy struct {
 	prefilter     prefilter   // nil: nothing worth looking for
 	exact         bool        // a candidate is a match
+	other         prefilter   // of another literal that each match holds; nil: none, or matches are short
 	singleLiteral bool        // the pattern is one literal
 	neverEmpty    bool        // a match has at least one byte
 	prefix        matchPrefix // the most that a match has before its candidate
@@ -66,7 +67,7 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 		whole.Item = 0
 		needs = []literal.Set{whole}
 	}
-	m.required, m.neverEmpty = needs, !root.Nullable()
+	m.neverEmpty = !root.Nullable()
 
 	best := costDFA
 	sets := searchable(needs, items, lines)
@@ -75,6 +76,10 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 	}
 	if set, ok := literal.Cheapest(sets, cost); ok {
 		best = m.preferLiterals(set, cost(set), items, finite && whole.Exact, v)
+		others := slices.DeleteFunc(needs, func(l literal.Set) bool { return len(l.Members) > 1 || l.Members[0].Equal(set.Members[0]) })
+		if other, ok := literal.Cheapest(others, literal.Set.Frequency); ok && measurePrefix(items).maxBytes < 0 {
+			m.other = newPairPrefilter(other.Members[0], v)
+		}
 	}
 	if !m.exact && v.masks() && costMasks*preferLiteral < best {
 		m.preferWindow(items, lines, best, v)

@@ -1,7 +1,7 @@
 package match
 
 import (
-	"bytes"
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -42,6 +42,7 @@ type teddy struct {
 	m        masks
 	off      [3]int // where the three bytes stand, in order
 	shortest int    // length of the shortest literal
+	members  []member
 	buckets  [8][]member
 	level    level
 }
@@ -71,35 +72,83 @@ func lastEight(l literal.Literal) (e eightBytes) {
 
 // newTeddy wants literals of at least two bytes.
 func newTeddy(set []literal.Literal, v level) *teddy {
-	f := &teddy{level: v, shortest: (literal.Set{Members: set}).Shortest(), off: [3]int{0, 1, 1}}
-	best := math.Inf(1)
+	f := &teddy{level: v, shortest: (literal.Set{Members: set}).Shortest()}
+	best, off := math.Inf(1), [3]int{0, 1, 1}
 	for w := 0; w+3 <= f.shortest; w++ {
 		c := 0.0
 		for _, l := range set {
 			c += l.Part(w, w+3).Frequency()
 		}
 		if c < best {
-			best, f.off = c, [3]int{w, w + 1, w + 2}
+			best, off = c, [3]int{w, w + 1, w + 2}
 		}
 	}
-	var all []member
 	for i, l := range set {
-		all = append(all, member{l, lastEight(l), i})
+		f.members = append(f.members, member{l, lastEight(l), i})
 	}
+	return f.at(off)
+}
+
+// at is f that looks at other places.
+func (f *teddy) at(off [3]int) *teddy {
+	g := &teddy{level: f.level, shortest: f.shortest, off: off, members: slices.Clone(f.members)}
 	// Literals with similar bytes share a bucket. A bucket of unlike ones would accept mixtures
 	// that none of them has.
-	slices.SortFunc(all, func(a, b member) int {
-		return bytes.Compare(a.Bytes[f.off[0]:], b.Bytes[f.off[0]:])
+	slices.SortStableFunc(g.members, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.Bytes[off[0]], b.Bytes[off[0]]), cmp.Compare(a.Bytes[off[1]], b.Bytes[off[1]]), cmp.Compare(a.Bytes[off[2]], b.Bytes[off[2]]))
 	})
-	for i, l := range all {
-		bucket := i * 8 / max(8, len(all))
-		f.buckets[bucket] = append(f.buckets[bucket], l)
-		for place, at := range f.off {
-			f.m.add(place, bucket, l.Bytes[at])
-			f.m.add(place, bucket, l.Bytes[at]&^l.Mask[at])
+	for i, l := range g.members {
+		bucket := i * 8 / max(8, len(g.members))
+		g.buckets[bucket] = append(g.buckets[bucket], l)
+		for place, at := range off {
+			g.m.add(place, bucket, l.Bytes[at])
+			g.m.add(place, bucket, l.Bytes[at]&^l.Mask[at])
 		}
 	}
-	return f
+	return g
+}
+
+// learn is f that looks where its literals differ most from this text: each place is the one that leaves the fewest starts, of those
+// that the places before have left. In a log "[worker-6" and "[worker-7" differ from most lines in their last byte only.
+func (f *teddy) learn(text []byte) *teddy {
+	const most = 32 // places
+	accept := make([][256]uint64, min(f.shortest, most))
+	for i := range accept {
+		for k, l := range f.members {
+			accept[i][l.Bytes[i]] |= 1 << k
+			accept[i][l.Bytes[i]&^l.Mask[i]] |= 1 << k
+		}
+	}
+	var starts []int
+	var left []uint64 // the literals that may begin there
+	for at := 0; at+len(accept) <= len(text); at++ {
+		starts, left = append(starts, at), append(left, 1<<len(f.members)-1)
+	}
+	var off [3]int
+	for place := range off {
+		best, fewest := 0, len(starts)+1
+		for i := range accept {
+			n := 0
+			for k, at := range starts {
+				if left[k]&accept[i][text[at+i]] != 0 {
+					n++
+				}
+			}
+			if n < fewest {
+				best, fewest = i, n
+			}
+		}
+		n := 0
+		for k, at := range starts {
+			if left[k] &= accept[best][text[at+best]]; left[k] != 0 {
+				starts[n], left[n] = at, left[k]
+				n++
+			}
+		}
+		off[place], starts, left = best, starts[:n], left[:n]
+	}
+	slices.Sort(off[:])
+	return f.at(off)
 }
 
 // verify gives the length of the literal that begins at text[at], 0 for none. Of several it takes the one that the
@@ -125,12 +174,13 @@ func (f *teddy) verify(text []byte, at int, m *meter) (size int) {
 // teddyCursor keeps the hits that maskScan found ahead, for a prefilter that is asked for one place
 // after the other in the same text. Its zero value holds none.
 type teddyCursor struct {
-	list  [16]blockHits
-	i, n  int // list[i:n] is still to be looked at
-	base  int // the places in list count from here
-	at    int // how far the text is scanned
-	batch int // blocks to ask for next: few at first, since often the first hit is all
-	size  int // of the literal that was found last
+	list            [16]blockHits
+	i, n            int // list[i:n] is still to be looked at
+	base            int // the places in list count from here
+	at              int // how far the text is scanned
+	batch           int // blocks to ask for next: few at first, since often the first hit is all
+	size            int // of the literal that was found last
+	misses, scanned int // hits without a literal, and bytes, since Scanner.teddy was made
 }
 
 func (f *teddy) next(text []byte, from int, m *meter) int {
@@ -157,6 +207,7 @@ func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 				} else if m.stopped {
 					return -1
 				}
+				c.misses++
 			}
 		}
 		left := end - c.at
@@ -169,6 +220,7 @@ func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 		c.n, far = f.level.maskScan(p, left, f.off[1]-f.off[0], f.off[2]-f.off[0], tables, &c.list[0], c.batch)
 		c.i, c.base = 0, c.at
 		c.at += min(far, left)
+		c.scanned += far
 	}
 	for at := max(c.at, from); at < end && !m.stopped; at++ {
 		if c.size = f.verify(text, at, m); c.size > 0 {
