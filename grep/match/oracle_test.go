@@ -307,6 +307,11 @@ var tweaks = []struct {
 	{"literals confirmed", func(m *Matcher, _ level) {
 		m.exact, m.singleLiteral, m.inPlace = false, false, false
 	}},
+	{"learned", func(m *Matcher, _ level) {
+		if f, ok := m.prefilter.(*teddy); ok {
+			m.prefilter = f.learn([]byte(strings.Repeat("foobar ab\nc9_x1 K", 9)))
+		}
+	}},
 	{"line by line", func(m *Matcher, _ level) { m.inPlace = false }},
 	{"in place", func(m *Matcher, _ level) {
 		if m.prefilter != nil && m.prog.lines && m.prefix.maxBytes >= 0 {
