@@ -174,6 +174,7 @@ bench-checkpoint:
 # Grep and Glob beside the ripgrep that is in PATH, over Go's own tree and the trees that TREES names. On a quiet machine.
 bench-search:
 	go run ./scripts/searchbench $$(go env GOROOT) $(TREES)
+	go run ./scripts/searchbench -log >.ci/log && go run ./scripts/searchbench -count .ci/log
 
 # Clients that are not ours: agents driven by scripted models on loopback, some of them between moltis-fs acp and an editor, and
 # four SDKs, over pipes and HTTP, four libraries that give models tools, and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
