@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -546,4 +547,52 @@ func TestFleetAccounts(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
+}
+
+// A database that would forget what it has confirmed is refused at the start, with the setting to change.
+func TestFleetForgets(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	db, err := sql.Open("pgx", f.database)
+	must(t, err)
+	defer db.Close()
+	_, err = db.Exec("DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET synchronous_commit = off'; END $$")
+	must(t, err)
+	a := f.machine("a", "")
+	for _, line := range []string{"call Write " + filepath.Join(f.tree, "x") + " content=one", "mcp", "serve --listen 127.0.0.1:0", "log"} {
+		if status, out, errs := a.try(strings.Fields(line)...); status != exitMisuse || !strings.Contains(errs, "SET synchronous_commit = on") {
+			t.Errorf("%s: status %d: %s%s", line, status, out, errs)
+		}
+	}
+}
+
+// Without the bucket a change that needs it is refused, and others go on.
+func TestFleetWithoutBucket(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var gone atomic.Bool
+	f.contents = fleetbox.Contents(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if gone.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	session := startMCP(t, f.machine("a", ""))
+	f.large("large")
+	large, small := filepath.Join(f.tree, "large"), filepath.Join(f.tree, "small")
+	gone.Store(true)
+	if got := session.call("Write", large, "less\n"); !strings.Contains(got, "the store of large contents of the fleet can't be reached") || f.content("large") == "less\n" {
+		t.Error(got)
+	}
+	if got := session.call("Write", small, "one\n"); f.content("small") != "one\n" {
+		t.Error(got)
+	}
+	if got := session.call("Read", large, ""); strings.Contains(got, `"isError":true`) {
+		t.Errorf("%.300s", got)
+	}
+	gone.Store(false)
+	eventually(t, "it is written", func() bool { session.call("Write", large, "less\n"); return f.content("large") == "less\n" })
 }

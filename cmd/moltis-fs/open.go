@@ -19,6 +19,7 @@ import (
 	"strings"
 	"syscall"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
@@ -230,6 +231,9 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	e, err := tools.OpenEngine(cfg, o, loadPolicies, f, chosen...)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
+	}
+	if isType[*checkpoint.SettingError](err) {
+		return nil, cfg, storeError(err)
 	}
 	if ps := problemsOf(err); len(ps) > 0 {
 		if from == "" || in.option("root") != "" { // what is wrong need not stand in the file
