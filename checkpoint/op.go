@@ -25,7 +25,7 @@ const (
 )
 
 // check makes an Op whole: it fills in defaults, computes and compares hashes, and takes out
-// content that must not or can't be stored; skips says what. It works on a copy of the changes.
+// content that must not or can't be stored; skips says what.
 func (op *Op) check(o *Options) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
@@ -44,6 +44,9 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 	case !announces(op.Kind):
 		return nil, &BadOpError{"", "only what changes files can be open"}
 	}
+	if op.Steps == nil {
+		op.Steps = []byte{} // not nil: that is NULL
+	}
 	if op.Time.IsZero() {
 		op.Time = o.Now()
 	}
@@ -55,7 +58,6 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			return nil, err
 		}
 	}
-	op.Changes = append([]Change(nil), op.Changes...)
 	seen := make(map[string]bool, len(op.Changes))
 	for i := range op.Changes {
 		c := &op.Changes[i]

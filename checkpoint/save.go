@@ -15,6 +15,7 @@ import (
 
 // Save stores op in one transaction. It is on stable storage when Save returns. The caller makes the
 // change after that, not before. After an error nothing is stored, and the change must not be made.
+// What op.Changes leaves open is filled in there.
 func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	skips, err := op.check(&d.o)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 	}
 	if op.Tag != "" {
 		const open = "INSERT INTO open_op(op, tag, steps) VALUES(?,?,?)"
-		if err := tx.exec(ctx, open, s.seq, op.Tag, append([]byte{}, op.Steps...)); err != nil {
+		if err := tx.exec(ctx, open, s.seq, op.Tag, op.Steps); err != nil {
 			return err
 		}
 	}
