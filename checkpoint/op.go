@@ -25,7 +25,7 @@ const (
 )
 
 // check makes an Op whole: it fills in defaults, computes and compares hashes, and takes out
-// content that must not or can't be stored; skips says what.
+// content that must not or can't be stored; skips says what. It works on a copy of the changes.
 func (op *Op) check(o *Options) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
@@ -58,6 +58,7 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			return nil, err
 		}
 	}
+	op.Changes = append([]Change(nil), op.Changes...)
 	seen := make(map[string]bool, len(op.Changes))
 	for i := range op.Changes {
 		c := &op.Changes[i]

@@ -15,7 +15,6 @@ import (
 
 // Save stores op in one transaction. It is on stable storage when Save returns. The caller makes the
 // change after that, not before. After an error nothing is stored, and the change must not be made.
-// What op.Changes leaves open is filled in there.
 func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	skips, err := op.check(&d.o)
 	if err != nil {

@@ -1034,11 +1034,12 @@ func (s *apply) save(ctx context.Context) error {
 	db, err := c.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
-		saved, err = db.Save(ctx, op)
+		saved, err = db.Save(ctx, op) // nobody holds op from here on: it takes as much memory again as the plan
 	}
 	if err != nil {
 		return notSaved(err)
 	}
+	changes := s.all()
 	s.db, s.id, s.saved = db, saved.ID, true
 	c.journal.Forget(s.tag) // the row has its names
 	missing, over := map[string]bool{}, s.p.of(Overwrite)
@@ -1057,13 +1058,13 @@ func (s *apply) save(ctx context.Context) error {
 			}
 		}
 	}
-	s.before = make(map[string]before, len(op.Changes))
-	for i := range op.Changes {
-		ch := &op.Changes[i]
+	s.before = make(map[string]before, len(changes))
+	for i := range changes {
+		ch := &changes[i]
 		s.before[ch.Path] = before{ch.Before, !missing[ch.Path] || ch.Role == checkpoint.RoleAppended}
 	}
 	if s.p.Whole {
-		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+		if lost := unsaved(changes, saved.Skipped); lost != nil {
 			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
 		}
 	} else if s.done.Skipped == "" {
