@@ -258,7 +258,7 @@ func TestDatabaseThatIsRefused(t *testing.T) {
 		"nobody listens, TCP": {func(string) string { return "postgres://127.0.0.1:1/x?user=tester" }, new(*checkpoint.UnreachableError)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := checkpoint.Open("", checkpoint.Options{Database: c.change(fleetbox.Database(t)), Blobs: files})
+			d, err := checkpoint.Open("", checkpoint.Options{Database: c.change(fleetbox.OwnDatabase(t)), Blobs: files})
 			if err == nil {
 				d.Close()
 			}
@@ -270,7 +270,7 @@ func TestDatabaseThatIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := checkpoint.Open("", checkpoint.Options{Database: fleetbox.Database(t)}); !errors.As(err, new(*checkpoint.BadOpError)) {
+	if _, err := checkpoint.Open("", checkpoint.Options{Database: fleetbox.OwnDatabase(t)}); !errors.As(err, new(*checkpoint.BadOpError)) {
 		t.Error("without contents of its own:", err)
 	}
 }
@@ -289,7 +289,7 @@ func inDatabase(t *testing.T, database string, blobs blob.Store) *checkpoint.DB 
 // Two schemas of one database are two stores. Who waits for another too long is told so, and goes on after that.
 func TestSchemasAndLocks(t *testing.T) {
 	t.Parallel()
-	database := fleetbox.Database(t)
+	database := fleetbox.OwnDatabase(t)
 	db, err := sql.Open("pgx", database)
 	if err != nil {
 		t.Fatal(err)

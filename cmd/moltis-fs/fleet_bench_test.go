@@ -22,7 +22,7 @@ import (
 // reports the times of both, and what an edit costs the fleet: transactions, bytes of the log and of the tables, requests to the bucket.
 func BenchmarkFleetEdit(b *testing.B) {
 	var requests atomic.Int64
-	dir, database := realDir(b), fleetbox.Database(b)
+	dir, database := realDir(b), fleetbox.OwnDatabase(b)
 	contents := fleetbox.Contents(b, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { requests.Add(1); h.ServeHTTP(w, r) })
 	})

@@ -10,11 +10,19 @@ import "bytes"
 // began to do badly.
 func (s *Scanner) nextLineInPlace(buf []byte, pos int) (start, end, resume int, ok bool) {
 	d := s.earliest()
-	for at := pos; ; {
-		k := s.m.prefilter.next(buf, at, &s.meter)
+	for at, open := pos, 0; ; { // the line that ends at open was not skipped
+		k := s.find(buf, at)
 		if k < 0 {
 			s.passed += len(buf) - at
 			return 0, 0, len(buf), false
+		}
+		if s.m.other != nil && k >= open {
+			start, open = lineAround(buf, pos, k)
+			if pos = s.skip(buf, start, open); pos > start {
+				s.passed += pos - at
+				at = pos
+				continue
+			}
 		}
 		from := max(at, k-s.m.prefix.maxBytes)
 		if nl := bytes.LastIndexByte(buf[from:k], '\n'); nl >= 0 {

@@ -2,8 +2,10 @@ package match
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -75,6 +77,63 @@ func TestFinderReadsNoFurther(t *testing.T) {
 				}
 			}
 			m.Put(s)
+		}
+	}
+}
+
+// TestTwoLiteralsSkip counts lines of a text in which one literal is in every line and the other in few, whichever
+// the estimates take for the rarer. The DFA sees few lines; a single line with many candidates is looked at once.
+func TestTwoLiteralsSkip(t *testing.T) {
+	t.Parallel()
+	var text []byte
+	for i := range 20_000 {
+		text = append(text, "2026 zqxj [worker-17] id=894c239344aa3d89 return the "...)
+		if i%1000 == 999 {
+			text = append(text, "zqvk"...)
+		}
+		text = append(text, '\n')
+	}
+	oneLine := append(bytes.ReplaceAll(text, []byte("\n"), []byte(" ")), '\n')
+	for _, pattern := range []string{`zqxj.*zqvk`, `return.*zqvk`, `the .*zqvk`, `\d+ zqxj.* the zqvk`, `=\w+3d89 .*zqvk$`} {
+		for _, v := range levels() {
+			m, err := compileAt(pattern, Options{}, v)
+			must(t, err)
+			s := m.Scanner()
+			if n := countLines(s, text); n != 20 {
+				t.Errorf("level %d, %s: %d lines, want 20", v, pattern, n)
+			}
+			if n := s.earliest().scanned; n > len(text)/100 {
+				t.Errorf("level %d, %s: the DFA saw %d of %d bytes", v, pattern, n, len(text))
+			}
+			if n := countLines(s, oneLine); n != 0 && n != 1 || (n == 1) != m.slowAny(oneLine[:len(oneLine)-1]) {
+				t.Errorf("level %d, %s: %d lines of one", v, pattern, n)
+			}
+			m.Put(s)
+		}
+	}
+}
+
+// TestLiteralsLearn searches lines that all hold the beginning of every literal. The finder learns to look at the bytes that differ.
+func TestLiteralsLearn(t *testing.T) {
+	t.Parallel()
+	var text []byte
+	for i := range 10_000 {
+		text = fmt.Appendf(text, "2026-11-01T21:27:36Z ERROR [worker-%d] select user from table\n", i%60)
+	}
+	text = append(text, "[worker-61] WORKER-63\n"...)
+	for _, pattern := range []string{"[worker-60|[worker-61|[worker-62", "user where|user into|worker-61"} {
+		m, err := Compile(strings.ReplaceAll(pattern, "[", `\[`), Options{IgnoreCase: true})
+		must(t, err)
+		if _, ok := m.prefilter.(*teddy); !ok {
+			t.Skip("SKIPPED: no vectors here")
+		}
+		s, lines := m.Scanner(), 0
+		for pos, stop := 0, 0; pos < len(text); pos = stop { // it learns between two buffers
+			stop = afterLine(text, min(pos+16<<10, len(text)))
+			lines += countLines(s, text[pos:stop])
+		}
+		if lines != 1 || s.cursor.misses > 100 {
+			t.Errorf("%s: %d lines, want 1; %d stops in vain since it has learned to look at %v", pattern, lines, s.cursor.misses, s.teddy.off)
 		}
 	}
 }

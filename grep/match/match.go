@@ -17,7 +17,9 @@
 //
 // A prefilter jumps to candidates: it looks for something that every match must hold. For
 // "err(or)?\b" that is "err". It is a literal, one of up to 64 literals, or a window of byte
-// classes, and runs on vector instructions where the machine has them. A lazy DFA then confirms the
+// classes, and runs on vector instructions where the machine has them. Estimates choose it, and the text corrects them: several
+// literals are looked for by the bytes in which they differ from this text, and a candidate's line without another literal of the
+// pattern is skipped, with all lines up to the next one that has it. A lazy DFA then confirms the
 // candidate's line. Without a prefilter, or where it finds too much, the DFA runs over the whole
 // buffer as four interleaved streams. Where the DFA cannot decide (a Unicode word boundary beside
 // non-ASCII text) or its cache thrashes, a Pike VM does.
@@ -37,7 +39,6 @@ package match
 import (
 	"sync"
 
-	"moltisfs/grep/match/literal"
 	"moltisfs/grep/match/syntax"
 )
 
@@ -66,8 +67,7 @@ type Matcher struct {
 	prog *program // forwards
 	rev  *program // reversed: it finds where a match begins
 	strategy
-	required []literal.Set // every match holds these
-	stripCR  bool          // CRLF, and the pattern does not name "\r": lines end before "\r\n"
+	stripCR  bool // CRLF, and the pattern does not name "\r": lines end before "\r\n"
 	nonASCII bool
 	rawBytes bool
 

@@ -295,23 +295,26 @@ var tweaks = []struct {
 	{"as chosen", nil},
 	{"portable", func(m *Matcher, _ level) { m.prefilter = portable(m.prefilter) }},
 	{"no prefilter", func(m *Matcher, _ level) {
-		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.words = nil, false, false, false, nil
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace = nil, false, false, false
 	}},
 	{"window", func(m *Matcher, v level) {
-		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.words = nil, false, false, false, nil
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace = nil, false, false, false
 		if f := newWindowPrefilter(m.prog, v); f != nil {
 			m.prefilter, m.prefix = f, matchPrefix{maxBytes: -1, newlines: true}
 		}
 	}},
 	{"tiny cache", func(m *Matcher, _ level) { m.dfaMemory = 1 << 10 }},
 	{"literals confirmed", func(m *Matcher, _ level) {
-		m.exact, m.singleLiteral, m.inPlace, m.words = false, false, false, nil
+		m.exact, m.singleLiteral, m.inPlace = false, false, false
+	}},
+	{"learned", func(m *Matcher, _ level) {
+		if f, ok := m.prefilter.(*teddy); ok {
+			m.prefilter = f.learn([]byte(strings.Repeat("foobar ab\nc9_x1 K", 9)))
+		}
 	}},
 	{"line by line", func(m *Matcher, _ level) { m.inPlace = false }},
 	{"in place", func(m *Matcher, _ level) {
-		f, ok := m.prefilter.(*teddy)
-		inOrder := m.prefilter != nil && (!ok || f.aligned)
-		if inOrder && m.prog.lines && m.prefix.maxBytes >= 0 {
+		if m.prefilter != nil && m.prog.lines && m.prefix.maxBytes >= 0 {
 			m.exact, m.singleLiteral, m.inPlace = false, false, true
 		}
 	}},

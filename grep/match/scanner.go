@@ -32,16 +32,17 @@ type prefilterStats struct {
 	prefilterOff   int // bytes to search without the prefilter before it gets another chance
 }
 
-// lookahead carries the place that Count has found behind its line over to the next NextLine, so that no byte
-// is searched twice. It is valid for that one call only: for the line that begins at nextLineAt, in
+// lookahead is how far the prefilter has come in this buffer. Count hands it on to the next NextLine, so that no byte is
+// searched twice. It is valid for that one call only: for the line that begins at nextLineAt, in
 // the buffer whose last byte is bufEnd. Any other call searches afresh.
 type lookahead struct {
-	hit        int // the first hit in the line that NextLine gave last
-	nextHit    int // the first hit behind that line, or the length of the buffer
+	hit        int // the first candidate in the line that NextLine gave last, -1: it was found without
+	nextHit    int // the candidate found last, or the length of the buffer: there is none between the place that was asked for and this
 	nextLineAt int
 	bufEnd     *byte
-	words      teddyCursor // of Matcher.words
-	first      int         // the first literal of the set in the last line, -1 when unknown
+	cursor     teddyCursor
+	teddy      *teddy // the one of the Matcher, or what it has learned
+	patience   int    // hits in vain before it learns again
 }
 
 func newScanner(m *Matcher) *Scanner {
@@ -51,7 +52,7 @@ func newScanner(m *Matcher) *Scanner {
 // reset makes s fit for its next borrower.
 func (s *Scanner) reset(cache int) {
 	s.dfaMemory, s.meter = cache, meter{}
-	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
+	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.teddy, s.line = 0, 0, 0, nil, nil, lineBounds{}
 	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA, s.longLineDFA} {
 		if d == nil {
 			continue
@@ -114,7 +115,12 @@ func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
 // allows: prefilter and confirmation in place, prefilter and confirmation of the line, or the DFA
 // over every byte.
 func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
+	if s.bufEnd == nil || s.nextLineAt != pos || s.bufEnd != &buf[len(buf)-1] {
+		s.nextHit, s.cursor.at, s.cursor.n, s.cursor.batch = -1, 0, 0, 0
+	}
+	s.bufEnd = nil
 	for pos < len(buf) {
+		s.hit = -1
 		if s.m.prefilter == nil {
 			start, end, ok = s.nextLineByDFA(buf, pos)
 			return start, s.trim(buf, start, end), ok
@@ -138,12 +144,17 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			}
 			continue
 		}
-		k := s.findFrom(buf, pos)
+		k := s.find(buf, pos)
 		if k < 0 {
 			s.passed += len(buf) - pos
 			return 0, 0, false
 		}
 		start, end = lineAround(buf, pos, k)
+		if next := s.skip(buf, start, end); next > start {
+			s.passed += next - pos
+			pos = next
+			continue
+		}
 		if s.m.exact || s.confirm(buf[start:end]) {
 			s.passed += end - pos
 			return start, s.trim(buf, start, end), true
@@ -166,63 +177,107 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// findFrom asks the prefilter, unless Count has already seen the answer.
-func (s *Scanner) findFrom(buf []byte, pos int) int {
-	k := s.nextHit
-	switch {
-	case s.bufEnd != &buf[len(buf)-1] || s.nextLineAt != pos || k < pos:
-		k = s.m.prefilter.next(buf, pos, &s.meter)
-		s.first = -1
-		s.words.at, s.words.n, s.words.batch = 0, 0, 0
-	case k == len(buf):
-		k = -1
-	default:
-		s.first = k
+// find gives the first candidate at or after pos, or -1. Within one buffer it may be asked for later and later places only.
+func (s *Scanner) find(buf []byte, pos int) int {
+	if s.nextHit < pos {
+		if f, ok := s.m.prefilter.(*teddy); ok {
+			s.nextHit = s.learned(f, buf[pos:]).nextWith(buf, pos, &s.cursor, &s.meter)
+		} else {
+			s.nextHit = s.m.prefilter.next(buf, pos, &s.meter)
+		}
+		if s.nextHit < 0 {
+			s.nextHit = len(buf)
+		}
 	}
-	s.hit, s.bufEnd = k, nil
-	return k
+	if s.hit = s.nextHit; s.hit == len(buf) {
+		s.hit = -1
+	}
+	return s.hit
+}
+
+// skip is start if the line buf[start:end] holds Matcher.other; else the start of a later line, before which no line does. So two
+// literals are as rare as the rarer, whichever that is here.
+func (s *Scanner) skip(buf []byte, start, end int) int {
+	const ahead = 4 << 10 // looking so far costs about as much as a line
+	if s.m.other == nil {
+		return start
+	}
+	text := buf[start:min(len(buf), end+ahead)]
+	k := s.m.other.next(text, 0, &s.meter)
+	switch {
+	case k >= 0:
+		text = text[:k]
+	case start+len(text) == len(buf):
+		return len(buf)
+	}
+	return start + bytes.LastIndexByte(text, '\n') + 1
+}
+
+// learned is f, or what it has learned from the text where it stopped in vain too often.
+func (s *Scanner) learned(f *teddy, text []byte) *teddy {
+	const sample, rare = 4 << 10, 1 << 10 // bytes; a stop in so many costs little
+	if s.teddy == nil {
+		s.teddy, s.patience = f, 256
+	}
+	if c := &s.cursor; c.misses > s.patience && c.misses*rare > c.scanned {
+		s.teddy = f.learn(text[:min(len(text), sample)])
+		s.patience *= 8
+		c.misses, c.scanned = 0, 0
+	}
+	return s.teddy
 }
 
 // Count gives the number of matches in the line buf[start:end] that NextLine just gave. The next
 // call must be NextLine for the line behind it, with buf unchanged, unless that line was the last
 // of buf.
+//
+// Where a match ends is enough, if it can't be empty: then the next one begins there or further on.
 func (s *Scanner) Count(buf []byte, start, end int) int {
-	if s.m.words != nil && !s.m.o.Multiline {
-		n, k := 0, s.first
-		for {
-			if k < 0 {
-				k = s.m.words.nextWith(buf, start, &s.words, &s.meter)
-			}
-			if k < 0 || k >= end {
-				s.lookAhead(buf, end, k)
-				return n
-			}
-			n++
-			start, k = k+s.words.size, -1
-		}
-	}
-	if !s.m.singleLiteral || s.m.o.Multiline || s.hit < start || s.hit >= end {
+	if s.m.o.Multiline || !s.m.neverEmpty {
 		var spans [8][2]int
 		return len(s.Spans(spans[:0], buf, start, end))
 	}
-	size := len(s.m.prefilter.(*pairPrefilter).Bytes)
-	n := 0
-	for k := s.hit; ; n++ {
-		if k < 0 || k+size > end {
-			s.lookAhead(buf, end, k)
-			return n
+	s.nextLineAt, s.bufEnd = afterLine(buf, end), &buf[len(buf)-1]
+	n, line, byDFA := 0, buf[start:end], s.hit < 0
+	for at := start; at < end; {
+		from, idle := at, end
+		if !byDFA {
+			k := s.find(buf, at)
+			if k < 0 || k >= end {
+				break
+			}
+			if s.m.exact {
+				n++
+				at = k + s.size()
+				continue
+			}
+			if s.m.inPlace {
+				from, idle = max(at, k-s.m.prefix.maxBytes), k
+			}
 		}
-		k = s.m.prefilter.next(buf, k+size, &s.meter)
+		to, resume, ok, sure := s.matchEnd(line, from-start, idle-start)
+		if !sure {
+			_, to, ok = s.pikeVM().find(line, from-start, false)
+		}
+		switch {
+		case ok:
+			n++
+			at = start + to
+		case resume < 0:
+			return n
+		default:
+			at = start + resume
+		}
 	}
+	return n
 }
 
-// lookAhead keeps for the next NextLine the place k that was found behind the line that ends at end.
-func (s *Scanner) lookAhead(buf []byte, end, k int) {
-	if s.nextHit = k; k < 0 {
-		s.nextHit = len(buf)
+// size is the length of the candidate that the prefilter has found last, if that is a match.
+func (s *Scanner) size() int {
+	if s.m.singleLiteral {
+		return len(s.m.prefilter.(*pairPrefilter).Bytes)
 	}
-	s.nextLineAt = afterLine(buf, end)
-	s.bufEnd = &buf[len(buf)-1]
+	return s.cursor.size
 }
 
 // lineAround gives the line that holds k. The caller knows that the line begins at or after from.
@@ -430,26 +485,33 @@ func (s *Scanner) matchByDFA(text []byte, at int) (begin, end int, ok bool) {
 // It takes two automata, as RE2 does. The first runs forwards and finds where the leftmost-first
 // match ends. The second runs the reversed program backwards from there and finds where it begins.
 func (s *Scanner) matchUntil(text []byte, at, idle int) (begin, end, resume int, ok bool) {
+	end, resume, ok, sure := s.matchEnd(text, at, idle)
+	if sure && ok {
+		if begin, sure = s.beginDFA.matchStart(text, at, end); sure {
+			return begin, end, -1, true
+		}
+	} else if sure {
+		return 0, 0, resume, false
+	}
+	begin, end, ok = s.pikeVM().find(text, at, false)
+	return begin, end, -1, ok
+}
+
+// matchEnd is the first half of matchUntil. sure is false when the Pike VM must answer.
+func (s *Scanner) matchEnd(text []byte, at, idle int) (end, resume int, ok, sure bool) {
 	if s.meter.spend(1) {
-		return 0, 0, -1, false
+		return 0, -1, false, true
 	}
 	if s.endDFA == nil {
 		s.endDFA = s.newDFA(s.m.prog, dfaFirst, false)
 		s.beginDFA = s.newDFA(s.m.rev, dfaLongest, true)
 	}
-	state, sure := s.endDFA.startText, true
-	if at > 0 {
+	state := s.endDFA.startText
+	if sure = true; at > 0 {
 		state, sure = s.endDFA.enterAfter(text[at-1])
 	}
-	if sure {
-		if end, resume, ok, sure = s.endDFA.matchEnd(text, at, state, idle); sure && ok {
-			if begin, sure = s.beginDFA.matchStart(text, at, end); sure {
-				return begin, end, -1, true
-			}
-		} else if sure {
-			return 0, 0, resume, false
-		}
+	if !sure {
+		return 0, -1, false, false
 	}
-	begin, end, ok = s.pikeVM().find(text, at, false)
-	return begin, end, -1, ok
+	return s.endDFA.matchEnd(text, at, state, idle)
 }

@@ -11,8 +11,9 @@ import (
 type strategy struct {
 	prefilter     prefilter   // nil: nothing worth looking for
 	exact         bool        // a candidate is a match
+	other         prefilter   // of another literal that each match holds; nil: none, or matches are short
 	singleLiteral bool        // the pattern is one literal
-	words         *teddy      // line mode: the pattern is a choice of these literals; else nil
+	neverEmpty    bool        // a match has at least one byte
 	prefix        matchPrefix // the most that a match has before its candidate
 	inPlace       bool        // candidates come in order, at most maxInPlace bytes into the match
 	lineByLine    bool        // multiline, but no match can hold "\n": line mode finds the same
@@ -66,7 +67,7 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 		whole.Item = 0
 		needs = []literal.Set{whole}
 	}
-	m.required = needs
+	m.neverEmpty = !root.Nullable()
 
 	best := costDFA
 	sets := searchable(needs, items, lines)
@@ -74,16 +75,17 @@ func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
 		return scanCost(l) + l.Frequency()*confirmCost(items[:l.Item], lines)
 	}
 	if set, ok := literal.Cheapest(sets, cost); ok {
-		best = m.preferLiterals(set, cost(set), items, lines, finite && whole.Exact, v)
+		best = m.preferLiterals(set, cost(set), items, finite && whole.Exact, v)
+		others := slices.DeleteFunc(needs, func(l literal.Set) bool { return len(l.Members) > 1 || l.Members[0].Equal(set.Members[0]) })
+		if other, ok := literal.Cheapest(others, literal.Set.Frequency); ok && measurePrefix(items).maxBytes < 0 {
+			m.other = newPairPrefilter(other.Members[0], v)
+		}
 	}
 	if !m.exact && v.masks() && costMasks*preferLiteral < best {
 		m.preferWindow(items, lines, best, v)
 	}
 	l := m.prefix.maxBytes
-	if lines && !m.exact && m.prefilter != nil && l >= 0 && l < maxInPlace {
-		t, ok := m.prefilter.(*teddy)
-		m.inPlace = !ok || t.aligned
-	}
+	m.inPlace = lines && !m.exact && m.prefilter != nil && l >= 0 && l < maxInPlace
 	return true
 }
 
@@ -109,8 +111,8 @@ func searchable(needs []literal.Set, items []*syntax.Node, lines bool) []literal
 
 // preferLiterals takes set for the prefilter when that is cheaper than the DFA, and gives the cost
 // to beat. words says that set is the whole pattern: then a candidate is a match.
-func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.Node, lines, words bool, v level) float64 {
-	f := literalPrefilter(set.Members, v, !lines)
+func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.Node, words bool, v level) float64 {
+	f := literalPrefilter(set.Members, v)
 	if f == nil || cost >= costDFA && !words {
 		return costDFA
 	}
@@ -118,9 +120,6 @@ func (m *Matcher) preferLiterals(set literal.Set, cost float64, items []*syntax.
 	m.exact = words
 	m.singleLiteral = m.exact && len(set.Members) == 1
 	m.prefix = measurePrefix(items[:set.Item])
-	if m.exact && !m.singleLiteral && lines {
-		m.words = newTeddy(set.Members, v, true)
-	}
 	return cost
 }
 
@@ -153,14 +152,14 @@ func scanCost(l literal.Set) float64 {
 	return costMasks
 }
 
-func literalPrefilter(set []literal.Literal, v level, aligned bool) prefilter {
+func literalPrefilter(set []literal.Literal, v level) prefilter {
 	if len(set) == 1 {
 		return newPairPrefilter(set[0], v)
 	}
 	if !v.masks() || (literal.Set{Members: set}).Shortest() < 2 { // without vectors the DFA is faster
 		return nil
 	}
-	return newTeddy(set, v, aligned)
+	return newTeddy(set, v)
 }
 
 // staysInLine says that n matches the same in line mode: it can't take "\n", does not ask for the

@@ -1,7 +1,7 @@
 package match
 
 import (
-	"bytes"
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -35,103 +35,152 @@ func (m *masks) has(a, b, c byte) byte {
 
 // teddy finds any literal of a set. It is Teddy, from Hyperscan and ripgrep: the literals are
 // spread over eight buckets, and two table look-ups per byte, one for each nibble, tell for 16 or
-// 32 places at once which buckets accept it. Three neighbouring bytes of each literal are looked
-// at, or two where it has no more. A nibble pair accepts more bytes than were put in, so verify
-// compares.
+// 32 places at once which buckets accept it. Three bytes of each literal are looked at, which stand at
+// the same places in all of them: so candidates come in the order in which they begin. A nibble pair
+// accepts more bytes than were put in, so verify compares.
 type teddy struct {
-	m       masks
-	buckets [8][]placed
-	level   level
-	aligned bool // candidates come in the order in which they begin
+	m        masks
+	off      [3]int // where the three bytes stand, in order
+	shortest int    // length of the shortest literal
+	members  []member
+	buckets  [8][]member
+	level    level
 }
 
-// placed is a literal, and where in it the three bytes stand.
-type placed struct {
+// member is a literal of a teddy. Most that do not stand in the text differ from it in the last eight bytes.
+type member struct {
 	literal.Literal
-	window int
-	order  int // in the set
+	end   eightBytes
+	order int // in the set
 }
 
-// newTeddy wants literals of at least two bytes. With aligned the three bytes stand at the same
-// place in all of them, so candidates come in the order in which they begin. Without it each
-// literal uses its rarest three.
-func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
-	f := &teddy{level: v, aligned: aligned}
-	together := literal.Set{Members: set}
-	best, at := math.Inf(1), 0
-	for w := 0; aligned && w+3 <= together.Shortest(); w++ {
+// eightBytes are the up to eight bytes that end a literal, from place at on: (text|fold)&mask == word.
+type eightBytes struct {
+	at               int
+	word, fold, mask uint64
+}
+
+func lastEight(l literal.Literal) (e eightBytes) {
+	e.at = max(0, len(l.Bytes)-8)
+	for i, b := range l.Bytes[e.at:] {
+		e.word |= uint64(b) << (8 * i)
+		e.fold |= uint64(l.Mask[e.at+i]) << (8 * i)
+		e.mask |= 0xff << (8 * i)
+	}
+	return e
+}
+
+// newTeddy wants literals of at least two bytes.
+func newTeddy(set []literal.Literal, v level) *teddy {
+	f := &teddy{level: v, shortest: (literal.Set{Members: set}).Shortest()}
+	best, off := math.Inf(1), [3]int{0, 1, 1}
+	for w := 0; w+3 <= f.shortest; w++ {
 		c := 0.0
 		for _, l := range set {
 			c += l.Part(w, w+3).Frequency()
 		}
 		if c < best {
-			best, at = c, w
+			best, off = c, [3]int{w, w + 1, w + 2}
 		}
 	}
-	var all []placed
 	for i, l := range set {
-		best := 2.0
-		if !aligned {
-			at = 0
-		}
-		for w := 0; !aligned && w+3 <= len(l.Bytes); w++ {
-			if c := l.Part(w, w+3).Frequency(); c < best {
-				best, at = c, w
-			}
-		}
-		all = append(all, placed{l, at, i})
+		f.members = append(f.members, member{l, lastEight(l), i})
 	}
-	// Literals with similar windows share a bucket. A bucket of unlike ones would accept mixtures
-	// that none of them has.
-	slices.SortFunc(all, func(a, b placed) int {
-		return bytes.Compare(a.Bytes[a.window:], b.Bytes[b.window:])
-	})
-	for i, l := range all {
-		bucket := i * 8 / max(8, len(all))
-		f.buckets[bucket] = append(f.buckets[bucket], l)
-		for place := range 3 {
-			if l.window+place >= len(l.Bytes) { // a literal of two bytes
-				for b := range 256 {
-					f.m.add(place, bucket, byte(b))
-				}
-				continue
-			}
-			b, m := l.Bytes[l.window+place], l.Mask[l.window+place]
-			f.m.add(place, bucket, b)
-			if m != 0 {
-				f.m.add(place, bucket, b&^m)
-			}
-		}
-	}
-	return f
+	return f.at(off)
 }
 
-// verify gives where a literal of one of the buckets begins whose window is at w, or -1, and its length. When there are several
-// it gives the leftmost, and of those the one that the pattern prefers.
-func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) (best, size int) {
-	best, order := -1, 0
-	for ; buckets != 0; buckets &= buckets - 1 {
-		in := f.buckets[bits.TrailingZeros8(buckets)]
+// at is f that looks at other places.
+func (f *teddy) at(off [3]int) *teddy {
+	g := &teddy{level: f.level, shortest: f.shortest, off: off, members: slices.Clone(f.members)}
+	// Literals with similar bytes share a bucket. A bucket of unlike ones would accept mixtures
+	// that none of them has.
+	slices.SortStableFunc(g.members, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.Bytes[off[0]], b.Bytes[off[0]]), cmp.Compare(a.Bytes[off[1]], b.Bytes[off[1]]), cmp.Compare(a.Bytes[off[2]], b.Bytes[off[2]]))
+	})
+	for i, l := range g.members {
+		bucket := i * 8 / max(8, len(g.members))
+		g.buckets[bucket] = append(g.buckets[bucket], l)
+		for place, at := range off {
+			g.m.add(place, bucket, l.Bytes[at])
+			g.m.add(place, bucket, l.Bytes[at]&^l.Mask[at])
+		}
+	}
+	return g
+}
+
+// learn is f that looks where its literals differ most from this text: each place is the one that leaves the fewest starts, of those
+// that the places before have left. In a log "[worker-6" and "[worker-7" differ from most lines in their last byte only.
+func (f *teddy) learn(text []byte) *teddy {
+	const most = 32 // places
+	accept := make([][256]uint64, min(f.shortest, most))
+	for i := range accept {
+		for k, l := range f.members {
+			accept[i][l.Bytes[i]] |= 1 << k
+			accept[i][l.Bytes[i]&^l.Mask[i]] |= 1 << k
+		}
+	}
+	var starts []int
+	var left []uint64 // the literals that may begin there
+	for at := 0; at+len(accept) <= len(text); at++ {
+		starts, left = append(starts, at), append(left, 1<<len(f.members)-1)
+	}
+	var off [3]int
+	for place := range off {
+		best, fewest := 0, len(starts)+1
+		for i := range accept {
+			n := 0
+			for k, at := range starts {
+				if left[k]&accept[i][text[at+i]] != 0 {
+					n++
+				}
+			}
+			if n < fewest {
+				best, fewest = i, n
+			}
+		}
+		n := 0
+		for k, at := range starts {
+			if left[k] &= accept[best][text[at+best]]; left[k] != 0 {
+				starts[n], left[n] = at, left[k]
+				n++
+			}
+		}
+		off[place], starts, left = best, starts[:n], left[:n]
+	}
+	slices.Sort(off[:])
+	return f.at(off)
+}
+
+// verify gives the length of the literal that begins at text[at], 0 for none. Of several it takes the one that the
+// pattern prefers.
+func (f *teddy) verify(text []byte, at int, m *meter) (size int) {
+	order := 0
+	for b := f.m.has(text[at+f.off[0]], text[at+f.off[1]], text[at+f.off[2]]); b != 0; b &= b - 1 {
+		in := f.buckets[bits.TrailingZeros8(b)]
 		m.spend(len(in))
 		for i := range in {
 			l := &in[i]
-			if at := w - l.window; at >= from && l.At(text[at:]) && (best < 0 || at < best || at == best && l.order < order) {
-				best, size, order = at, len(l.Bytes), l.order
+			if e := at + l.end.at; e+8 <= len(text) && (load64(unsafe.Pointer(&text[e]))|l.end.fold)&l.end.mask != l.end.word {
+				continue
+			}
+			if (size == 0 || l.order < order) && l.At(text[at:]) {
+				size, order = len(l.Bytes), l.order
 			}
 		}
 	}
-	return best, size
+	return size
 }
 
 // teddyCursor keeps the hits that maskScan found ahead, for a prefilter that is asked for one place
 // after the other in the same text. Its zero value holds none.
 type teddyCursor struct {
-	list  [16]blockHits
-	i, n  int // list[i:n] is still to be looked at
-	base  int // the places in list count from here
-	at    int // how far the text is scanned
-	batch int // blocks to ask for next: few at first, since often the first hit is all
-	size  int // of the literal that was found last
+	list            [16]blockHits
+	i, n            int // list[i:n] is still to be looked at
+	base            int // the places in list count from here
+	at              int // how far the text is scanned
+	batch           int // blocks to ask for next: few at first, since often the first hit is all
+	size            int // of the literal that was found last
+	misses, scanned int // hits without a literal, and bytes, since Scanner.teddy was made
 }
 
 func (f *teddy) next(text []byte, from int, m *meter) int {
@@ -141,6 +190,7 @@ func (f *teddy) next(text []byte, from int, m *meter) int {
 
 func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 	c.at = max(c.at, from)
+	end := len(text) - f.shortest + 1 // first place that is too late
 	for f.level.masks() {
 		for ; c.i < c.n; c.i++ {
 			b := c.list[c.i]
@@ -151,35 +201,30 @@ func (f *teddy) nextWith(text []byte, from int, c *teddyCursor, m *meter) int {
 				b.hits = b.hits >> passed << passed
 			}
 			for ; b.hits != 0; b.hits &= b.hits - 1 {
-				w := b.at + bits.TrailingZeros64(b.hits)
-				buckets := f.m.has(text[w], text[w+1], text[w+2])
-				var r int
-				if r, c.size = f.verify(text, from, w, buckets, m); r >= 0 || m.stopped {
-					return r
+				at := b.at + bits.TrailingZeros64(b.hits)
+				if c.size = f.verify(text, at, m); c.size > 0 {
+					return at
+				} else if m.stopped {
+					return -1
 				}
+				c.misses++
 			}
 		}
-		left := len(text) - 2 - c.at
+		left := end - c.at
 		if left < block {
 			break
 		}
 		c.batch = min(2*c.batch+1, len(c.list))
 		var far int
-		p, tables := unsafe.Pointer(&text[c.at]), (*[96]byte)(&f.m)
-		c.n, far = f.level.maskScan(p, left, 1, 2, tables, &c.list[0], c.batch)
+		p, tables := unsafe.Pointer(&text[c.at+f.off[0]]), (*[96]byte)(&f.m)
+		c.n, far = f.level.maskScan(p, left, f.off[1]-f.off[0], f.off[2]-f.off[0], tables, &c.list[0], c.batch)
 		c.i, c.base = 0, c.at
 		c.at += min(far, left)
+		c.scanned += far
 	}
-	for at := max(c.at, from); at+1 < len(text); at++ {
-		var third byte
-		if at+2 < len(text) {
-			third = text[at+2]
-		}
-		if buckets := f.m.has(text[at], text[at+1], third); buckets != 0 {
-			var r int
-			if r, c.size = f.verify(text, from, at, buckets, m); r >= 0 || m.stopped {
-				return r
-			}
+	for at := max(c.at, from); at < end && !m.stopped; at++ {
+		if c.size = f.verify(text, at, m); c.size > 0 {
+			return at
 		}
 	}
 	return -1

@@ -561,7 +561,7 @@ func BenchmarkShared(b *testing.B) {
 // The account of a gateway needs these rights and no others. It can't change what audit logs it has put on record.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	database := fleetbox.Database(t)
+	database := fleetbox.OwnDatabase(t)
 	owner := join(t, Options{Database: database})
 	u, err := url.Parse(database)
 	must(t, err)

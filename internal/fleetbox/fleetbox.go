@@ -30,29 +30,41 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// Database gives the address of a new empty database, "postgres://…". All tests of a process share one server, which ends with the process.
+// Database gives the address of a new empty schema, "postgres://…". All tests of a process share one server, which ends with the process.
 // A test is skipped where there is no PostgreSQL.
-func Database(t testing.TB) string {
+func Database(t testing.TB) string { return made(t, "postgres", "SCHEMA") }
+
+// OwnDatabase gives the address of a new empty database, for tests that change its settings or make schemas. It takes a hundred times
+// as long to make.
+func OwnDatabase(t testing.TB) string { return made(t, "", "DATABASE") }
+
+func made(t testing.TB, database, what string) string {
 	t.Helper()
 	server.once.Do(func() { server.dir, server.err = start() })
 	if server.err != nil {
 		t.Skip("SKIPPED: no PostgreSQL here: ", server.err)
 	}
 	name := fmt.Sprintf("t%d", server.made.Add(1))
-	admin, err := sql.Open("pgx", address(server.dir, "postgres"))
+	admin, err := sql.Open("pgx", address(server.dir, "postgres", ""))
 	if err == nil {
-		_, err = admin.Exec("CREATE DATABASE " + name)
+		_, err = admin.Exec("CREATE " + what + " " + name)
 		err = errors.Join(err, admin.Close())
 	}
 	if err != nil {
 		t.Fatal("making a database: ", err)
 	}
-	return address(server.dir, name)
+	if database == "" {
+		return address(server.dir, name, "")
+	}
+	return address(server.dir, database, name)
 }
 
-func address(dir, name string) string {
+func address(dir, database, schema string) string {
 	q := url.Values{"host": {dir}, "user": {"tester"}}
-	return "postgres:///" + name + "?" + q.Encode()
+	if schema != "" {
+		q.Set("search_path", schema)
+	}
+	return "postgres:///" + database + "?" + q.Encode()
 }
 
 var server struct {
@@ -126,7 +138,7 @@ func start() (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	db, err := sql.Open("pgx", address(dir, "postgres"))
+	db, err := sql.Open("pgx", address(dir, "postgres", ""))
 	if err != nil {
 		return "", err
 	}
