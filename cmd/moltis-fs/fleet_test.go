@@ -506,6 +506,7 @@ func TestFleetIsReadAtTheStart(t *testing.T) {
 // nothing and can't change the ends of audit logs.
 func TestFleetAccounts(t *testing.T) {
 	f := newFleet(t) // not beside others: roles are of the whole server
+	f.database = fleetbox.OwnDatabase(t)
 	text, err := os.ReadFile("../../docs/fleet.md")
 	must(t, err)
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
@@ -560,6 +561,7 @@ func TestFleetAccounts(t *testing.T) {
 func TestFleetForgets(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
+	f.database = fleetbox.OwnDatabase(t) // it is set for all of it
 	db, err := sql.Open("pgx", f.database)
 	must(t, err)
 	defer db.Close()
