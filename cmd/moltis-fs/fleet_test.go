@@ -361,6 +361,13 @@ func TestFleetTokens(t *testing.T) {
 	if got := get("/metrics"); !regexp.MustCompile(`(?m)^moltis_fleet_lease_seconds [1-9]`).MatchString(got) || !strings.Contains(got, "moltis_fleet_leases_total 1\n") {
 		t.Error(got)
 	}
+	rules, err := os.ReadFile("../../scripts/packaging/moltis-fs.rules.yml")
+	must(t, err)
+	for _, metric := range regexp.MustCompile(`\bmoltis_fleet_\w+`).FindAllString(string(rules), -1) {
+		if !strings.Contains(get("/metrics"), "# TYPE "+metric+" ") {
+			t.Errorf("an alert asks for %s, which is not there", metric)
+		}
+	}
 	wire.Cut()
 	if got := status(); got < 500 {
 		t.Errorf("without the database: %d", got)
