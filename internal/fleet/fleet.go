@@ -24,6 +24,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"moltisfs/internal/state"
 )
 
 // Options are the arguments of Open. Database is needed.
@@ -290,12 +292,15 @@ func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 // Unwrap gives the cause.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// UnreachableError: the database can't be reached, or does not answer as it should.
+// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
 	return "the fleet's database can't be reached: " + e.Err.Error()
 }
+
+// Is has it be state.ErrUnreachable.
+func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
 
 // Unwrap gives the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }

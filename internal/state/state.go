@@ -7,9 +7,13 @@ package state
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 )
+
+// ErrUnreachable: what keeps the files can't be reached now. It may be later.
+var ErrUnreachable = errors.New("out of reach")
 
 // Files are the files of one directory, by names that are the caller's own. Whoever looks sees a file before a change or after it, and no
 // mixture. The error of a file that is not there is fs.ErrNotExist. Files are safe for concurrent use, also by several processes.

@@ -132,16 +132,20 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
+	for lost := false; ; {
 		a, err := q.answered(e)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnreachable) { // out of reach for now: it may come back
 			return a, err
+		}
+		if lost {
+			return approval.Answer{}, errLost
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
-			if held, err := q.files.Held(e.ID + questionFile); changed != nil && err == nil && !held[0] {
-				return approval.Answer{}, errLost
+			if changed != nil { // it may have been answered before it was lost: that is looked at once more
+				held, err := q.files.Held(e.ID + questionFile)
+				lost = err == nil && !held[0]
 			}
 		case <-ctx.Done():
 			return q.end(ctx, e)
