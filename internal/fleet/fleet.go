@@ -61,7 +61,6 @@ type Gateway struct {
 	calls   int64     // that have asked for locks
 	held    map[int64]bool
 	freed   []int64 // calls whose locks may still be there
-	hooks   []func(context.Context, *sql.DB) error
 
 	listening sync.Once
 	listeners listeners
@@ -158,7 +157,7 @@ func (g *Gateway) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	g.mu.Lock()
-	id, hooks := g.id, g.hooks
+	id := g.id
 	g.mu.Unlock()
 	var err error
 	if id != "" {
@@ -166,11 +165,6 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 	if id == "" || errors.Is(err, ErrFenced) {
 		err = g.begin(ctx)
-	}
-	if err == nil {
-		for _, hook := range hooks {
-			err = errors.Join(err, hook(ctx, g.db))
-		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -259,13 +253,6 @@ func (g *Gateway) has(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.id == id
-}
-
-// OnBeat has f run with each heartbeat, after the lease was renewed. Its error counts as one of the heartbeat.
-func (g *Gateway) OnBeat(f func(ctx context.Context, db *sql.DB) error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hooks = append(g.hooks[:len(g.hooks):len(g.hooks)], f)
 }
 
 // ErrFenced: the lease of the gateway is over, or it has none. All errors of that kind are it.

@@ -318,18 +318,16 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
-	beats := make(chan struct{}, 100)
 	wired, wire := fleetbox.Wired(t, database)
 	wire.Cut()
 	g := join(t, Options{Database: wired, Lease: short}) // it is there, and may do nothing
 	if _, err := g.Lock(context.Background(), "asks", "k"); !errors.Is(err, ErrFenced) || !errors.As(err, new(*UnreachableError)) {
 		t.Error(err)
 	}
-	g.OnBeat(func(ctx context.Context, db *sql.DB) error { beats <- struct{}{}; return db.PingContext(ctx) })
 	wire.Mend()
 	within(t, "it has a lease", func() bool { return g.Fenced() == nil })
-	<-beats
-	<-beats
+	first := g.Health().Beaten
+	within(t, "it has another heartbeat", func() bool { return g.Health().Beaten.After(first) })
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
