@@ -286,7 +286,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 func (f files) release(name, id string) error {
 	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
 			AND (SELECT `+f.soon()+`) IS NOT NULL RETURNING 1)
-		SELECT pg_notify('`+Channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
+		SELECT pg_notify('`+channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
 	return err
 }
 
@@ -313,6 +313,12 @@ func (f files) Held(names ...string) ([]bool, error) {
 func (f files) Update(outer context.Context, lock string, do func(state.Files) error) error {
 	ctx, cancel := context.WithTimeout(outer, f.g.lease+patience) // a network may swallow what is sent
 	defer cancel()
+	select {
+	case f.g.turn <- struct{}{}:
+		defer func() { <-f.g.turn }()
+	case <-ctx.Done():
+		return cmp.Or(outer.Err(), error(&UnreachableError{ctx.Err()}))
+	}
 	tx, err := f.g.db.BeginTx(ctx, nil)
 	if err != nil {
 		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
@@ -356,7 +362,7 @@ BEGIN
 	PERFORM file_turn(d, n);
 	DELETE FROM file WHERE dir = d AND name = n;
 	INSERT INTO file (dir, name, body) VALUES (d, n, b);
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 END $$;
 
 -- file_hold makes a file of these pieces that the gateway me holds. It answers '' for made, 'fenced' or 'exists'.
@@ -374,7 +380,7 @@ BEGIN
 	FOREACH b IN ARRAY pieces LOOP
 		INSERT INTO file (dir, name, body, gateway) VALUES (d, n, b, me);
 	END LOOP;
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 	RETURN '';
 END $$;
 `

@@ -603,7 +603,7 @@ func TestRights(t *testing.T) {
 	for _, q := range []string{"CREATE ROLE " + role + " LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO " + role,
 		"GRANT SELECT ON fleet TO " + role, "GRANT SELECT, INSERT, UPDATE, DELETE ON since, gateway, lock, file TO " + role,
 		"GRANT SELECT, INSERT ON head TO " + role} {
-		_, err := owner.DB().Exec(q)
+		_, err := owner.db.Exec(q)
 		must(t, err)
 	}
 	q := u.Query()
@@ -621,7 +621,7 @@ func TestRights(t *testing.T) {
 		f.Update(t.Context(), "lock", func(f state.Files) error { return f.Replace("c", nil) }),
 		g.record("m", audit.Head{Chain: audit.Calls, Seen: audit.Seen{Number: 1, Hash: strings.Repeat("0", 64)}})))
 	for _, bad := range []string{"UPDATE head SET seq = 2", "DELETE FROM head", "TRUNCATE head", "DROP TABLE file", "UPDATE fleet SET version = 9", "CREATE TABLE x (a int)"} {
-		if _, err := g.DB().Exec(bad); err == nil {
+		if _, err := g.db.Exec(bad); err == nil {
 			t.Errorf("it may %s", bad)
 		}
 	}
