@@ -77,9 +77,9 @@ const (
 	mostUpdates = 4
 )
 
-// Open joins the fleet of a database: it connects, makes the tables if they are not there, and takes a lease. The error is of what
-// waiting does not mend: an address that is none, tables of a newer version. A database that can't be reached is none; the Gateway goes
-// on trying, and Fenced says why it may not change anything yet.
+// Open joins the fleet of a database: it connects, makes the tables if they are not there, and takes a lease. It fails if the address can't
+// be read, or if the tables are of a newer version. If the database can't be reached it does not fail: the Gateway goes on trying, and Fenced
+// says why it may not change anything yet.
 func Open(ctx context.Context, o Options) (*Gateway, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
@@ -116,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Close gives the lease back, with all locks.
+// Close ends what the Gateway has started, and gives the lease back, with all locks. Calls MUST be over.
 func (g *Gateway) Close() error {
 	g.end()
 	g.done.Wait()
@@ -136,7 +136,7 @@ func (g *Gateway) Close() error {
 // Name is the gateway's name for people.
 func (g *Gateway) Name() string { return g.name }
 
-// OnThisMachine says that the gateway with that name runs, or ran, on the machine of this one.
+// OnThisMachine reports whether the gateway with that name runs, or ran, on this machine: whether its host has the same name.
 func (g *Gateway) OnThisMachine(name string) bool {
 	host := func(name string) string { return name[:max(0, strings.LastIndexByte(name, ' '))] }
 	return name == g.name || host(name) != "" && host(name) == host(g.name)
@@ -281,7 +281,7 @@ func (e *FencedError) Error() string {
 	return text
 }
 
-// Is has it be ErrFenced.
+// Is makes it ErrFenced for errors.Is.
 func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 
 // Unwrap gives the cause.
@@ -294,7 +294,7 @@ func (e *UnreachableError) Error() string {
 	return "the fleet's database can't be reached: " + e.Err.Error()
 }
 
-// Is has it be state.ErrUnreachable.
+// Is makes it state.ErrUnreachable for errors.Is.
 func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
 
 // Unwrap gives the cause.

@@ -1,8 +1,10 @@
 // Package queue keeps questions for people who are not at hand. Ask puts a question on record in a
 // directory of its own, which SHOULD be in the data directory, and waits. Other processes of the
 // same user list the questions that wait and answer them: the command line, a server. The package
-// touches that directory and nothing else. OpenIn has the questions in other files, such as those that the gateways of a fleet share; then
-// "process" below is a gateway, and the end of its lease that of a process.
+// touches that directory and nothing else.
+//
+// OpenIn keeps the questions elsewhere, as the gateways of a fleet do, in their database. There a gateway stands for a process below, and its
+// lease for the lock of a file.
 //
 //	asker := queue.Open(dir)                        // an approval.Approver
 //	waiting, _ := queue.Open(dir).List(false)       // in another process
