@@ -297,7 +297,9 @@ func TestManyWait(t *testing.T) {
 	in, out := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		must(t, b.Files("d").Update(t.Context(), "lock", func(state.Files) error { close(in); <-out; return nil }))
+		if err := b.Files("d").Update(t.Context(), "lock", func(state.Files) error { close(in); <-out; return nil }); err != nil {
+			t.Error(err)
+		}
 	})
 	<-in
 	ctx, cancel := context.WithCancel(t.Context())
@@ -313,7 +315,7 @@ func TestManyWait(t *testing.T) {
 		t.Error("another call waits with them")
 	}
 	first := a.Health()
-	within(t, "it has heartbeats all the same", func() bool { return a.Health().Beaten.Sub(first.Beaten) > 2*short })
+	within(t, "it has heartbeats all the same", func() bool { return a.Health().Beaten.Sub(first.Beaten) > short })
 	if h := a.Health(); h.ID != first.ID || h.Failed > first.Failed {
 		t.Errorf("%+v", h)
 	}
