@@ -35,8 +35,13 @@ type querier interface {
 // can't be reached each call fails with an *UnreachableError.
 func (g *Gateway) Files(dir string) state.Files { return files{g, dir, g.db} }
 
-func asked() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), patience)
+// asked bounds the wait for one answer. While heartbeats fail it is short: a call may need several, and it is to be refused soon.
+func (g *Gateway) asked() (context.Context, context.CancelFunc) {
+	wait := patience
+	if g.Health().Err != nil {
+		wait = time.Second
+	}
+	return context.WithTimeout(context.Background(), wait)
 }
 
 // missing is the error of a file that is not there.
@@ -46,7 +51,7 @@ func (f files) missing(name string) error {
 
 // Open fetches the first piece, and the others together once they are asked for.
 func (f files) Open(name string) (io.ReadCloser, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	var body []byte
 	var first, last int64
@@ -73,7 +78,7 @@ func (p *pieces) Close() error { return nil }
 
 func (p *pieces) Read(b []byte) (int, error) {
 	if p.now.Len() == 0 && p.first < p.last {
-		ctx, cancel := asked()
+		ctx, cancel := p.g.asked()
 		defer cancel()
 		rows, err := p.q.QueryContext(ctx, "SELECT part, body FROM file WHERE dir = $1 AND name = $2 AND part > $3 AND part <= $4 ORDER BY part",
 			p.dir, p.name, p.first, p.last)
@@ -117,7 +122,7 @@ func collect(rows *sql.Rows, err error, after int64) (all []byte, first, last in
 type span struct{ first, last int64 }
 
 func (f files) Since(name string, m *state.Mark) (tail []byte, anew bool, err error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	was, _ := m.Of.(span)
 	rows, err := f.q.QueryContext(ctx, `SELECT part, CASE WHEN part > $4 THEN body END FROM file
@@ -137,7 +142,7 @@ func (f files) Since(name string, m *state.Mark) (tail []byte, anew bool, err er
 }
 
 func (f files) List() (names []string, err error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	rows, err := f.q.QueryContext(ctx, "SELECT DISTINCT name FROM file WHERE dir = $1", f.dir)
 	if err != nil {
@@ -147,7 +152,7 @@ func (f files) List() (names []string, err error) {
 }
 
 func (f files) Look(names ...string) ([]state.Info, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	out := make([]state.Info, len(names))
 	if len(names) == 0 {
@@ -194,7 +199,7 @@ func scanned(rows *sql.Rows) (out []string, err error) {
 }
 
 func (f files) exec(query string, args ...any) (int64, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	r, err := f.q.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -266,7 +271,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 	if len(all) == 0 {
 		all = [][]byte{{}}
 	}
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	var not string
 	err = f.q.QueryRowContext(ctx, "SELECT file_hold($1, $2, $3, $4)", f.dir, name, all, id).Scan(&not)
@@ -291,7 +296,7 @@ func (f files) release(name, id string) error {
 }
 
 func (f files) Held(names ...string) ([]bool, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	out := make([]bool, len(names))
 	if len(names) == 0 {

@@ -70,7 +70,7 @@ func (g *Gateway) record(machine string, h audit.Head) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := asked()
+	ctx, cancel := g.asked()
 	defer cancel()
 	_, err = g.db.ExecContext(ctx, "INSERT INTO head (machine, chain, seq, hash) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
 		machine, h.Chain, int64(h.Number), hash)

@@ -555,6 +555,27 @@ func TestFilesWithoutDatabase(t *testing.T) {
 	})
 }
 
+// A database that does not answer at all is not waited for again and again.
+func TestFilesOfASilentDatabase(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	g, other := join(t, Options{Database: database, Lease: short}), join(t, Options{Database: database})
+	tx, err := other.db.Begin()
+	must(t, err)
+	_, err = tx.Exec("LOCK TABLE gateway, file")
+	must(t, err)
+	within(t, "a heartbeat fails", func() bool { return g.Health().Err != nil })
+	begun := time.Now()
+	if _, err := g.Files("d").Open("a"); !errors.As(err, new(*UnreachableError)) {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took >= patience {
+		t.Error("it has waited for ", took)
+	}
+	must(t, tx.Rollback())
+	within(t, "it answers again", func() bool { _, err := g.Files("d").Open("a"); return errors.Is(err, fs.ErrNotExist) })
+}
+
 // BenchmarkShared has what a call costs of what gateways share: the check of its token, a look at what the session has read, and a note of
 // what it reads.
 func BenchmarkShared(b *testing.B) {
