@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/state"
 	"moltisfs/tools"
 )
 
@@ -281,7 +282,8 @@ func (in *invocation) putTo(ctx context.Context, q *queue.Queue, screen approval
 		for ctx.Err() == nil {
 			select {
 			case <-tick.C:
-				if now, err := q.Get(e.ID); err != nil || now.State != queue.Pending {
+				now, err := q.Get(e.ID)
+				if !errors.Is(err, state.ErrUnreachable) && (err != nil || now.State != queue.Pending) {
 					cancel()
 				}
 			case <-ctx.Done():

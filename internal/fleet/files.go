@@ -35,8 +35,13 @@ type querier interface {
 // can't be reached each call fails with an *UnreachableError.
 func (g *Gateway) Files(dir string) state.Files { return files{g, dir, g.db} }
 
-func asked() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), patience)
+// asked bounds the wait for one answer. While heartbeats fail it is short: a call may need several, and it is to be refused soon.
+func (g *Gateway) asked() (context.Context, context.CancelFunc) {
+	wait := patience
+	if g.Health().Err != nil {
+		wait = time.Second
+	}
+	return context.WithTimeout(context.Background(), wait)
 }
 
 // missing is the error of a file that is not there.
@@ -46,7 +51,7 @@ func (f files) missing(name string) error {
 
 // Open fetches the first piece, and the others together once they are asked for.
 func (f files) Open(name string) (io.ReadCloser, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	var body []byte
 	var first, last int64
@@ -73,7 +78,7 @@ func (p *pieces) Close() error { return nil }
 
 func (p *pieces) Read(b []byte) (int, error) {
 	if p.now.Len() == 0 && p.first < p.last {
-		ctx, cancel := asked()
+		ctx, cancel := p.g.asked()
 		defer cancel()
 		rows, err := p.q.QueryContext(ctx, "SELECT part, body FROM file WHERE dir = $1 AND name = $2 AND part > $3 AND part <= $4 ORDER BY part",
 			p.dir, p.name, p.first, p.last)
@@ -117,7 +122,7 @@ func collect(rows *sql.Rows, err error, after int64) (all []byte, first, last in
 type span struct{ first, last int64 }
 
 func (f files) Since(name string, m *state.Mark) (tail []byte, anew bool, err error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	was, _ := m.Of.(span)
 	rows, err := f.q.QueryContext(ctx, `SELECT part, CASE WHEN part > $4 THEN body END FROM file
@@ -137,17 +142,17 @@ func (f files) Since(name string, m *state.Mark) (tail []byte, anew bool, err er
 }
 
 func (f files) List() (names []string, err error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	rows, err := f.q.QueryContext(ctx, "SELECT DISTINCT name FROM file WHERE dir = $1", f.dir)
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
-	return scanned[string](rows)
+	return scanned(rows)
 }
 
 func (f files) Look(names ...string) ([]state.Info, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	out := make([]state.Info, len(names))
 	if len(names) == 0 {
@@ -177,11 +182,11 @@ func (f files) Look(names ...string) ([]state.Info, error) {
 	return out, nil
 }
 
-// scanned reads rows of one column.
-func scanned[T any](rows *sql.Rows) (out []T, err error) {
+// scanned gives the names in rows, which have one column.
+func scanned(rows *sql.Rows) (out []string, err error) {
 	defer rows.Close() //nolint:errcheck // rows.Err has it
 	for rows.Next() {
-		var one T
+		var one string
 		if err := rows.Scan(&one); err != nil {
 			return nil, &UnreachableError{err}
 		}
@@ -194,7 +199,7 @@ func scanned[T any](rows *sql.Rows) (out []T, err error) {
 }
 
 func (f files) exec(query string, args ...any) (int64, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	r, err := f.q.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -204,8 +209,8 @@ func (f files) exec(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// soon has a statement of its own commit without waiting for stable storage: what a crash of the database may take of it is no loss, as with a
-// Dir. Only Replace and Hold wait. In an Update it changes nothing.
+// soon is a part of a statement that lets it commit without a wait for stable storage, as a Dir does: Append, Touch and Remove may be lost in a
+// crash of the database. Replace and Hold wait. An Update waits at its end, whatever it has in it.
 func (f files) soon() string {
 	if f.q != querier(f.g.db) {
 		return "''"
@@ -266,7 +271,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 	if len(all) == 0 {
 		all = [][]byte{{}}
 	}
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	var not string
 	err = f.q.QueryRowContext(ctx, "SELECT file_hold($1, $2, $3, $4)", f.dir, name, all, id).Scan(&not)
@@ -286,12 +291,12 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 func (f files) release(name, id string) error {
 	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
 			AND (SELECT `+f.soon()+`) IS NOT NULL RETURNING 1)
-		SELECT pg_notify('`+Channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
+		SELECT pg_notify('`+channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
 	return err
 }
 
 func (f files) Held(names ...string) ([]bool, error) {
-	ctx, cancel := asked()
+	ctx, cancel := f.g.asked()
 	defer cancel()
 	out := make([]bool, len(names))
 	if len(names) == 0 {
@@ -302,17 +307,23 @@ func (f files) Held(names ...string) ([]bool, error) {
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
-	held, err := scanned[string](rows)
+	held, err := scanned(rows)
 	for i, name := range names {
 		out[i] = slices.Contains(held, name)
 	}
 	return out, err
 }
 
-// Update is one transaction. The server ends it where the gateway falls silent in the middle, so that it does not keep others waiting.
+// Update is one transaction. If the gateway falls silent in the middle the server ends it, so that it does not keep others waiting.
 func (f files) Update(outer context.Context, lock string, do func(state.Files) error) error {
 	ctx, cancel := context.WithTimeout(outer, f.g.lease+patience) // a network may swallow what is sent
 	defer cancel()
+	select {
+	case f.g.turn <- struct{}{}:
+		defer func() { <-f.g.turn }()
+	case <-ctx.Done():
+		return cmp.Or(outer.Err(), error(&UnreachableError{ctx.Err()}))
+	}
 	tx, err := f.g.db.BeginTx(ctx, nil)
 	if err != nil {
 		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
@@ -356,7 +367,7 @@ BEGIN
 	PERFORM file_turn(d, n);
 	DELETE FROM file WHERE dir = d AND name = n;
 	INSERT INTO file (dir, name, body) VALUES (d, n, b);
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 END $$;
 
 -- file_hold makes a file of these pieces that the gateway me holds. It answers '' for made, 'fenced' or 'exists'.
@@ -374,7 +385,7 @@ BEGIN
 	FOREACH b IN ARRAY pieces LOOP
 		INSERT INTO file (dir, name, body, gateway) VALUES (d, n, b, me);
 	END LOOP;
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 	RETURN '';
 END $$;
 `
