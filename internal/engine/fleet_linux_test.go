@@ -66,7 +66,7 @@ func (b *box) sql() *sql.DB {
 func (b *box) machine(name string, fault func(string) *guardfs.Fault) *machine {
 	b.t.Helper()
 	m := &machine{tree: &tree{t: b.t, ws: b.ws, data: b.t.TempDir(), cfg: config.Default().Tools.FS, fault: fault}}
-	m.cfg.RequireApproval, m.cfg.CheckpointBeforeMutation = false, true
+	m.cfg.RequireApproval, m.cfg.CheckpointBeforeMutation, m.cfg.WorkspaceRoot = false, true, b.ws
 	b.start(m, name)
 	b.t.Cleanup(func() { m.Close() }) //nolint:errcheck // a test that cares looks itself
 	return m
@@ -421,6 +421,30 @@ func TestFleetOtherView(t *testing.T) {
 	must(t, other.adds("f", "more"))
 	same.has("f", "f\nmore\n")
 	same.has("e", "e\n")
+}
+
+// What one machine has deleted another one brings back, also after the data directory of the first is gone.
+func TestFleetTrash(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, 0)
+	a, other := b.machine("a 1", nil), b.machine("b 1", nil)
+	for _, name := range []string{"f", "d/e"} {
+		a.put("s", name, name+"\n")
+	}
+	old := a.looks()
+	for _, name := range []string{"f", "d"} {
+		must(t, a.does(deletes(name)))
+	}
+	must(t, a.Close())
+	must(t, os.RemoveAll(a.data))
+	page, err := other.call("s").Trash(ctx, checkpoint.TrashFilter{})
+	must(t, err)
+	for _, entry := range page.Entries {
+		must(t, errOf(other.call("s").Untrash(ctx, entry.ID, false)))
+	}
+	if other.same("restored by another machine", old); len(page.Entries) != 2 {
+		t.Errorf("%d entries in the trash", len(page.Entries))
+	}
 }
 
 // Where the database can't be reached an engine starts, reads, and refuses changes with the reason. They go on by themselves.
