@@ -423,6 +423,97 @@ func TestFleetOtherView(t *testing.T) {
 	same.has("e", "e\n")
 }
 
+// The connection breaks as a change is put on record as made, and nobody knows whether it was. The next change ends it by what the database says.
+func TestFleetMadeUnknown(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		b := newBox(t, 0)
+		db := b.sql()
+		var a *machine
+		var on atomic.Bool
+		a = b.machine("a 1", func(string) *guardfs.Fault {
+			f, _ := os.ReadFile(b.ws + "/f")
+			e, _ := os.ReadFile(b.ws + "/e")
+			if string(f)+string(e) != "new\nnew\n" || !on.CompareAndSwap(true, false) {
+				return nil
+			}
+			a.wire.Cut()
+			if _, err := db.Exec("UPDATE open_op SET made=$1::boolean::int", made); err != nil {
+				t.Error(err)
+			}
+			return nil
+		})
+		for _, name := range []string{"f", "e"} {
+			a.put("s", name, "old\n")
+		}
+		on.Store(true)
+		if err := a.does(writes("new\n", "f", "e")); !engine.HalfMade.In(err) || on.Load() {
+			t.Fatal(err)
+		}
+		a.wire.Mend()
+		for a.adds("g", "more") != nil {
+			<-time.After(time.Millisecond)
+		}
+		want, outcome := "old\n", checkpoint.Aborted
+		if made {
+			want, outcome = "new\n", checkpoint.Committed
+		}
+		a.has("f", want)
+		a.has("e", want)
+		if _, outcomes := b.history(a, b.ws+"/e"); outcomes[len(outcomes)-1] != outcome {
+			t.Error(made, outcomes)
+		}
+	}
+}
+
+// The connection breaks as a machine takes the change of a dead one back: it tries again with the next call, and never goes on over half of it.
+func TestFleetRecoveryCutOff(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	s := &stopAt{dead: true, stands: make(chan struct{}), goOn: make(chan struct{})}
+	a := b.machine("a 1", func(op string) *guardfs.Fault { // it dies between its two steps
+		if f, _ := os.ReadFile(b.ws + "/e"); s.n == 0 && string(f) == "new\n" {
+			s.n = 1
+		}
+		if s.n == 0 {
+			return nil
+		}
+		return s.fault(op)
+	})
+	for _, name := range []string{"e", "f"} {
+		a.put("s", name, "old\n")
+	}
+	s.of.Store(a.Gateway)
+	over := make(chan error, 1)
+	go func() { over <- a.does(writes("new\n", "e", "f")) }()
+	<-s.stands
+	defer func() { close(s.goOn); <-over }()
+	a.wire.Cut()
+	var other *machine
+	var on atomic.Bool
+	other = b.machine("b 1", func(string) *guardfs.Fault {
+		if now, _ := os.ReadFile(b.ws + "/e"); string(now) == "old\n" && on.CompareAndSwap(true, false) { // it is half-way
+			other.wire.Cut()
+		}
+		return nil
+	})
+	_, err := b.sql().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'")
+	must(t, err)
+	on.Store(true)
+	if err := other.adds("e", "more"); !engine.CutOff(err) || on.Load() {
+		t.Fatal(err)
+	}
+	other.wire.Mend()
+	for other.adds("e", "more") != nil {
+		<-time.After(time.Millisecond)
+	}
+	other.has("e", "old\nmore\n")
+	other.has("f", "old\n")
+	if _, outcomes := b.history(other, b.ws+"/e"); !slices.Contains(outcomes, checkpoint.Aborted) {
+		t.Error(outcomes)
+	}
+}
+
 // What one machine has deleted another one brings back, also after the data directory of the first is gone.
 func TestFleetTrash(t *testing.T) {
 	t.Parallel()
