@@ -34,11 +34,12 @@ type box struct {
 	ws                 string
 	database, contents string
 	lease              time.Duration
+	durable            string
 }
 
 func newBox(t testing.TB, lease time.Duration) *box {
 	t.Helper()
-	b := &box{t, t.TempDir() + "/ws", fleetbox.Database(t), fleetbox.Contents(t, nil), lease}
+	b := &box{t, t.TempDir() + "/ws", fleetbox.Database(t), fleetbox.Contents(t, nil), lease, "remote"}
 	must(t, os.Mkdir(b.ws, 0o700))
 	return b
 }
@@ -79,7 +80,7 @@ func (b *box) start(m *machine, name string) {
 	address, m.wire = fleetbox.Wired(b.t, b.database)
 	m.Gateway, err = fleet.Open(ctx, fleet.Options{Database: address, Name: name, Lease: b.lease})
 	must(b.t, err)
-	m.cfg.Fleet = config.Fleet{Database: address, Contents: b.contents, Durable: "remote"}
+	m.cfg.Fleet = config.Fleet{Database: address, Contents: b.contents, Durable: b.durable}
 	m.fleet = engine.FleetOf(m.cfg.Fleet, m.Gateway)
 	m.Engine, err = engine.OpenOver(engine.Options{Config: m.cfg, Judge: inside(b.ws, ""), DataDir: m.data, Fault: m.fault, Fleet: m.fleet})
 	must(b.t, err)
@@ -511,6 +512,30 @@ func TestFleetRecoveryCutOff(t *testing.T) {
 	other.has("f", "old\n")
 	if _, outcomes := b.history(other, b.ws+"/e"); !slices.Contains(outcomes, checkpoint.Aborted) {
 		t.Error(outcomes)
+	}
+}
+
+// A session goes from one machine to another and comes back to the first, with a store on each: what was made elsewhere is here.
+func TestFleetLocalComesBack(t *testing.T) {
+	defer engine.Quiet(0)()
+	b := newBox(t, 0)
+	b.durable = "local"
+	a, other := b.machine("a 1", nil), b.machine("b 1", nil)
+	for i, m := range []*machine{a, other, a, other, a} {
+		m.call("s").Fetch(ctx)
+		must(t, m.adds("f", "more"))
+		o, err := engine.StoreOptions(m.cfg.Checkpoint, m.fleet)
+		must(t, err)
+		db, err := checkpoint.Open(m.data+"/checkpoints", o)
+		must(t, err)
+		for n := -1; n != 0; <-time.After(time.Millisecond) { // all is sent
+			n, _, err = db.Behind(ctx)
+			must(t, err)
+		}
+		must(t, db.Close())
+		if changes, _ := b.history(m, b.ws+"/f"); len(changes) != i+1 {
+			t.Fatalf("%d changes are here of %d", len(changes), i+1)
+		}
 	}
 }
 
