@@ -1147,7 +1147,8 @@ func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}
-	if o.Ships = f.Ships(); f.HasStore() {
+	o.Ships = f.Ships()
+	if f.HasStore() {
 		f.remote(&o)
 		o.Guard = f.Gateway.Guard
 	}

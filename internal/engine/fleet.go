@@ -207,19 +207,6 @@ func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
 // fetchTime bounds the time that a call waits for what other gateways have made.
 const fetchTime = 10 * time.Second
 
-// Failed says why nothing is copied at present; nil where it is.
-func (s *Shipping) Failed() error {
-	if s == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shipper != nil {
-		return s.shipper.Failed()
-	}
-	return s.err
-}
-
 // Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
 func (s *Shipping) Close() {
 	if s == nil {
