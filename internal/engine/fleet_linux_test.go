@@ -367,7 +367,15 @@ const short = 1200 * time.Millisecond
 // A change that was cut off on a machine that sees other identities on the volume is left to that machine: calls on its paths are refused here,
 // others are not.
 func TestFleetOtherView(t *testing.T) {
-	t.Parallel()
+	for path, run := range map[string]act{"f": moves("f", "e"), "t": untrashes} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			otherView(t, path, run)
+		})
+	}
+}
+
+func otherView(t *testing.T, path string, run act) {
 	b := newBox(t, short)
 	db := b.sql()
 	var on atomic.Bool
@@ -392,9 +400,11 @@ func TestFleetOtherView(t *testing.T) {
 	for _, name := range []string{"f", "e"} {
 		a.put("s", name, name+"\n")
 	}
+	a.put("s", "t", "t\n")
+	must(t, a.does(deletes("t")))
 	on.Store(true)
 	over := make(chan error, 1)
-	go func() { over <- a.does(moves("f", "e")) }()
+	go func() { over <- a.does(run) }()
 	<-stands
 	defer func() { close(goOn); <-over }()
 	a.wire.Cut()
@@ -407,7 +417,7 @@ func TestFleetOtherView(t *testing.T) {
 	other := b.machine("b 1", nil)
 	now := other.looks()
 	for range 2 {
-		r := engine.Reason(other.adds("f", "more"))
+		r := engine.Reason(other.adds(path, "more"))
 		if r == nil || r.Cause != engine.OtherView || r.Facts != "a 1" || r.Path == "" {
 			t.Fatalf("%+v", r)
 		}
@@ -422,6 +432,8 @@ func TestFleetOtherView(t *testing.T) {
 	must(t, other.adds("f", "more"))
 	same.has("f", "f\nmore\n")
 	same.has("e", "e\n")
+	must(t, other.does(untrashes))
+	same.has("t", "t\n")
 }
 
 // The connection breaks as a change is put on record as made, and nobody knows whether it was. The next change ends it by what the database says.

@@ -400,7 +400,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 // noteView puts into the row how this machine sees the tree, for those who may have to take the change back.
 func (p *rollback) noteView() {
 	for i := range p.steps {
-		if s := &p.steps[i]; s.Do != "" && !inTrash(s.Path) && p.c.fleet.HasStore() {
+		if s := &p.steps[i]; s.Do != "" && p.c.fleet.HasStore() {
 			s.By, s.In = p.c.fleet.Gateway.Name(), p.parentID(s)
 			return
 		}
