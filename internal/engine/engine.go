@@ -1082,6 +1082,11 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if s.closed {
 		return nil, checkpoint.ErrClosed
 	}
+	if s.fleet.HasStore() { // each call would wait for a server that does not answer
+		if err := s.fleet.Cut(); err != nil {
+			return nil, err
+		}
+	}
 	if s.db != nil {
 		return s.db, nil
 	}

@@ -596,6 +596,9 @@ func TestFleetUnreachable(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	refused("fenced")
+	if _, err := a.call("s").Trash(ctx, checkpoint.TrashFilter{}); errors.As(err, new(*checkpoint.UnreachableError)) {
+		t.Error("a call has asked the database, which may never answer: ", err)
+	}
 	a.Close() //nolint:errcheck // it can't give its lease back
 	var err error
 	a.Gateway, err = fleet.Open(ctx, fleet.Options{Database: a.cfg.Fleet.Database, Lease: short})
