@@ -479,8 +479,8 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	switch fenced := s.c.fenced(ctx) != nil; { // others may be taking it back
 	case fenced && s.hidden:
 		return cause
-	case fenced:
-		return s.afterLease(cause)
+	case fenced, CutOff(cause) && s.failed == len(s.steps): // or it may be on record as made
+		return s.leaveLate(cause)
 	}
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
@@ -501,8 +501,9 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	return halfMade(cause, stuck, s.id, again != nil)
 }
 
-// afterLease leaves a change that may have been published when its lease was over to endLate.
-func (s *apply) afterLease(cause error) error {
+// leaveLate leaves to endLate a change of which only the store can tell whether it was made: its lease was over when it was published, or
+// the database did not answer whether that is on record.
+func (s *apply) leaveLate(cause error) error {
 	s.c.late.Store(s.tag, openOp{tag: s.tag, id: s.id, steps: s.steps, db: s.db, late: true})
 	return halfMade(cause, s.rollback.paths(), s.id, true)
 }
@@ -732,14 +733,15 @@ func (s *apply) end(ctx context.Context, left error) error {
 	s.done.Dropped = slices.DeleteFunc(s.p.of(Rmdir), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
-	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
-		s.c.left.Store(true)
-		s.c.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
-		return nil
+	if left = errors.Join(left, s.settleTrash(ctx)); left == nil {
+		s.setOutcome(ctx, checkpoint.Committed)
 	}
-	s.setOutcome(ctx, checkpoint.Committed)
 	if err := s.c.fenced(ctx); err != nil { // the database may have said so just now: others have taken it for one that was not made
-		return s.afterLease(err)
+		return s.leaveLate(err)
+	}
+	if left != nil { // another start removes what is left, as the row says
+		s.c.left.Store(true)
+		s.c.logger.Warn("temporary names of a change are left", "id", s.id, "err", left)
 	}
 	return nil
 }
@@ -1059,7 +1061,7 @@ func (s *apply) save(ctx context.Context) error {
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		c.now()
 	op.Run = c.Run
-	s.see()
+	s.noteView()
 	op.Changes, op.Steps = s.all(), s.encode()
 	db, err := c.checkpoints.open()
 	var saved checkpoint.Saved

@@ -1082,6 +1082,11 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if s.closed {
 		return nil, checkpoint.ErrClosed
 	}
+	if s.fleet.HasStore() { // each call would wait for a server that does not answer
+		if err := s.fleet.Cut(); err != nil {
+			return nil, err
+		}
+	}
 	if s.db != nil {
 		return s.db, nil
 	}
@@ -1147,7 +1152,8 @@ func StoreOptions(c config.Checkpoint, f *Fleet) (checkpoint.Options, error) {
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}
-	if o.Ships = f.Ships(); f.HasStore() {
+	o.Ships = f.Ships()
+	if f.HasStore() {
 		f.remote(&o)
 		o.Guard = f.Gateway.Guard
 	}

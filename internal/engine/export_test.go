@@ -214,5 +214,15 @@ func FleetOf(c config.Fleet, g *fleet.Gateway) *Fleet {
 	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}, logs: map[string]*audit.Log{}}
 }
 
+// Quiet sets the time after which a session may have been elsewhere.
+func Quiet(d time.Duration) (back func()) {
+	was := quiet
+	quiet = d
+	return func() { quiet = was }
+}
+
+// Fetch is what each call begins with.
+func (c *Call) Fetch(ctx context.Context) { c.fetch(ctx) }
+
 // Unlocked has the engine go without the locks that other machines take too.
 func (e *Engine) Unlocked() { e.locks = e.locks.Further(nil) }

@@ -156,7 +156,9 @@ func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
 				remote, err = checkpoint.Open("", o)
 			}
 			if err == nil {
-				shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{})
+				if shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{}); err != nil {
+					err = errors.Join(err, remote.Close())
+				}
 			}
 			s.mu.Lock()
 			s.remote, s.shipper, s.err = remote, shipper, err
@@ -222,19 +224,6 @@ func (s *Shipping) Forget(hashes []string) error {
 // fetchTime bounds the time that a call waits for what other gateways have made.
 const fetchTime = 10 * time.Second
 
-// Failed says why nothing is copied at present; nil where it is.
-func (s *Shipping) Failed() error {
-	if s == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shipper != nil {
-		return s.shipper.Failed()
-	}
-	return s.err
-}
-
 // Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
 func (s *Shipping) Close() {
 	if s == nil {
@@ -244,38 +233,60 @@ func (s *Shipping) Close() {
 	s.over.Wait()
 	if s.shipper != nil {
 		s.shipper.Close() //nolint:errcheck // it is in the store that it waits in
-	}
-	if s.remote != nil {
-		s.remote.Close() //nolint:errcheck // as is this
+		s.remote.Close()  //nolint:errcheck // as is this
 	}
 }
 
-// fetched has the sessions of which all is here that other gateways have made, or that were told that it is not.
+// fetched has the sessions that have called here.
 type fetched struct {
 	mu  sync.Mutex
-	all session.Recent[*bool] // true: all is here
+	all session.Recent[*fetching]
 }
 
-// fetch brings here, at the first call of a session, what other gateways have made in it. A call that is not the first waits for that.
+// fetching is how far it is to bring here what other gateways have made in one session.
+type fetching struct {
+	mu         sync.Mutex
+	done, told bool      // all was fetched; it was told that it was not
+	fresh      time.Time // until then nothing is fetched
+}
+
+// quiet is the time after which a session that comes back may have been elsewhere. Tests set it.
+var quiet = 10 * time.Second
+
+// fetch brings here what other gateways have made in a session: at its first call, and when it has not called for a while. Other calls of
+// that session wait for it. What fails is tried again by a later call, the sooner the less time it took.
 func (c *Call) fetch(ctx context.Context) {
 	if !c.Engine.fleet.Ships() {
 		return
 	}
-	f := &c.fetched
+	all := &c.fetched
+	all.mu.Lock()
+	f := all.all.Get(c.key())
+	if f == nil {
+		f = &fetching{}
+		all.all.Set(c.key(), f)
+	}
+	all.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.all.Get(c.key())
-	if was != nil && *was {
+	start := time.Now()
+	if start.Before(f.fresh) {
+		if f.done {
+			f.fresh = start.Add(quiet)
+		}
 		return
 	}
 	_, err := c.checkpoints.open()
 	if err == nil {
 		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
 	}
-	if done := err == nil || !CutOff(err); was == nil || done {
-		f.all.Set(c.key(), &done)
+	if f.done = err == nil; f.done {
+		f.fresh = time.Now().Add(quiet)
+		return
 	}
-	if err != nil && was == nil {
+	f.fresh = time.Now().Add(10 * time.Since(start))
+	if !f.told {
+		f.told = true
 		c.logger.Warn("what other gateways have made in this session is not here", "principal", c.Principal, "session", c.Session, "err", err)
 	}
 }

@@ -34,11 +34,12 @@ type box struct {
 	ws                 string
 	database, contents string
 	lease              time.Duration
+	durable            string
 }
 
 func newBox(t testing.TB, lease time.Duration) *box {
 	t.Helper()
-	b := &box{t, t.TempDir() + "/ws", fleetbox.Database(t), fleetbox.Contents(t, nil), lease}
+	b := &box{t, t.TempDir() + "/ws", fleetbox.Database(t), fleetbox.Contents(t, nil), lease, "remote"}
 	must(t, os.Mkdir(b.ws, 0o700))
 	return b
 }
@@ -66,7 +67,7 @@ func (b *box) sql() *sql.DB {
 func (b *box) machine(name string, fault func(string) *guardfs.Fault) *machine {
 	b.t.Helper()
 	m := &machine{tree: &tree{t: b.t, ws: b.ws, data: b.t.TempDir(), cfg: config.Default().Tools.FS, fault: fault}}
-	m.cfg.RequireApproval, m.cfg.CheckpointBeforeMutation = false, true
+	m.cfg.RequireApproval, m.cfg.CheckpointBeforeMutation, m.cfg.WorkspaceRoot = false, true, b.ws
 	b.start(m, name)
 	b.t.Cleanup(func() { m.Close() }) //nolint:errcheck // a test that cares looks itself
 	return m
@@ -79,7 +80,7 @@ func (b *box) start(m *machine, name string) {
 	address, m.wire = fleetbox.Wired(b.t, b.database)
 	m.Gateway, err = fleet.Open(ctx, fleet.Options{Database: address, Name: name, Lease: b.lease})
 	must(b.t, err)
-	m.cfg.Fleet = config.Fleet{Database: address, Contents: b.contents, Durable: "remote"}
+	m.cfg.Fleet = config.Fleet{Database: address, Contents: b.contents, Durable: b.durable}
 	m.fleet = engine.FleetOf(m.cfg.Fleet, m.Gateway)
 	m.Engine, err = engine.OpenOver(engine.Options{Config: m.cfg, Judge: inside(b.ws, ""), DataDir: m.data, Fault: m.fault, Fleet: m.fleet})
 	must(b.t, err)
@@ -366,7 +367,15 @@ const short = 1200 * time.Millisecond
 // A change that was cut off on a machine that sees other identities on the volume is left to that machine: calls on its paths are refused here,
 // others are not.
 func TestFleetOtherView(t *testing.T) {
-	t.Parallel()
+	for path, run := range map[string]act{"f": moves("f", "e"), "t": untrashes} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			otherView(t, path, run)
+		})
+	}
+}
+
+func otherView(t *testing.T, path string, run act) {
 	b := newBox(t, short)
 	db := b.sql()
 	var on atomic.Bool
@@ -391,9 +400,11 @@ func TestFleetOtherView(t *testing.T) {
 	for _, name := range []string{"f", "e"} {
 		a.put("s", name, name+"\n")
 	}
+	a.put("s", "t", "t\n")
+	must(t, a.does(deletes("t")))
 	on.Store(true)
 	over := make(chan error, 1)
-	go func() { over <- a.does(moves("f", "e")) }()
+	go func() { over <- a.does(run) }()
 	<-stands
 	defer func() { close(goOn); <-over }()
 	a.wire.Cut()
@@ -406,7 +417,7 @@ func TestFleetOtherView(t *testing.T) {
 	other := b.machine("b 1", nil)
 	now := other.looks()
 	for range 2 {
-		r := engine.Reason(other.adds("f", "more"))
+		r := engine.Reason(other.adds(path, "more"))
 		if r == nil || r.Cause != engine.OtherView || r.Facts != "a 1" || r.Path == "" {
 			t.Fatalf("%+v", r)
 		}
@@ -421,6 +432,147 @@ func TestFleetOtherView(t *testing.T) {
 	must(t, other.adds("f", "more"))
 	same.has("f", "f\nmore\n")
 	same.has("e", "e\n")
+	must(t, other.does(untrashes))
+	same.has("t", "t\n")
+}
+
+// The connection breaks as a change is put on record as made, and nobody knows whether it was. The next change ends it by what the database says.
+func TestFleetMadeUnknown(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		b := newBox(t, 0)
+		db := b.sql()
+		var a *machine
+		var on atomic.Bool
+		a = b.machine("a 1", func(string) *guardfs.Fault {
+			f, _ := os.ReadFile(b.ws + "/f")
+			e, _ := os.ReadFile(b.ws + "/e")
+			if string(f)+string(e) != "new\nnew\n" || !on.CompareAndSwap(true, false) {
+				return nil
+			}
+			a.wire.Cut()
+			if _, err := db.Exec("UPDATE open_op SET made=$1::boolean::int", made); err != nil {
+				t.Error(err)
+			}
+			return nil
+		})
+		for _, name := range []string{"f", "e"} {
+			a.put("s", name, "old\n")
+		}
+		on.Store(true)
+		if err := a.does(writes("new\n", "f", "e")); !engine.HalfMade.In(err) || on.Load() {
+			t.Fatal(err)
+		}
+		a.wire.Mend()
+		for a.adds("g", "more") != nil {
+			<-time.After(time.Millisecond)
+		}
+		want, outcome := "old\n", checkpoint.Aborted
+		if made {
+			want, outcome = "new\n", checkpoint.Committed
+		}
+		a.has("f", want)
+		a.has("e", want)
+		if _, outcomes := b.history(a, b.ws+"/e"); outcomes[len(outcomes)-1] != outcome {
+			t.Error(made, outcomes)
+		}
+	}
+}
+
+// The connection breaks as a machine takes the change of a dead one back: it tries again with the next call, and never goes on over half of it.
+func TestFleetRecoveryCutOff(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, short)
+	s := &stopAt{dead: true, stands: make(chan struct{}), goOn: make(chan struct{})}
+	a := b.machine("a 1", func(op string) *guardfs.Fault { // it dies between its two steps
+		if f, _ := os.ReadFile(b.ws + "/e"); s.n == 0 && string(f) == "new\n" {
+			s.n = 1
+		}
+		if s.n == 0 {
+			return nil
+		}
+		return s.fault(op)
+	})
+	for _, name := range []string{"e", "f"} {
+		a.put("s", name, "old\n")
+	}
+	s.of.Store(a.Gateway)
+	over := make(chan error, 1)
+	go func() { over <- a.does(writes("new\n", "e", "f")) }()
+	<-s.stands
+	defer func() { close(s.goOn); <-over }()
+	a.wire.Cut()
+	var other *machine
+	var on atomic.Bool
+	other = b.machine("b 1", func(string) *guardfs.Fault {
+		if now, _ := os.ReadFile(b.ws + "/e"); string(now) == "old\n" && on.CompareAndSwap(true, false) { // it is half-way
+			other.wire.Cut()
+		}
+		return nil
+	})
+	_, err := b.sql().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'")
+	must(t, err)
+	on.Store(true)
+	if err := other.adds("e", "more"); !engine.CutOff(err) || on.Load() {
+		t.Fatal(err)
+	}
+	other.wire.Mend()
+	for other.adds("e", "more") != nil {
+		<-time.After(time.Millisecond)
+	}
+	other.has("e", "old\nmore\n")
+	other.has("f", "old\n")
+	if _, outcomes := b.history(other, b.ws+"/e"); !slices.Contains(outcomes, checkpoint.Aborted) {
+		t.Error(outcomes)
+	}
+}
+
+// A session goes from one machine to another and comes back to the first, with a store on each: what was made elsewhere is here.
+func TestFleetLocalComesBack(t *testing.T) {
+	defer engine.Quiet(0)()
+	b := newBox(t, 0)
+	b.durable = "local"
+	a, other := b.machine("a 1", nil), b.machine("b 1", nil)
+	for i, m := range []*machine{a, other, a, other, a} {
+		m.call("s").Fetch(ctx)
+		must(t, m.adds("f", "more"))
+		o, err := engine.StoreOptions(m.cfg.Checkpoint, m.fleet)
+		must(t, err)
+		db, err := checkpoint.Open(m.data+"/checkpoints", o)
+		must(t, err)
+		for n := -1; n != 0; <-time.After(time.Millisecond) { // all is sent
+			n, _, err = db.Behind(ctx)
+			must(t, err)
+		}
+		must(t, db.Close())
+		if changes, _ := b.history(m, b.ws+"/f"); len(changes) != i+1 {
+			t.Fatalf("%d changes are here of %d", len(changes), i+1)
+		}
+	}
+}
+
+// What one machine has deleted another one brings back, also after the data directory of the first is gone.
+func TestFleetTrash(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, 0)
+	a, other := b.machine("a 1", nil), b.machine("b 1", nil)
+	for _, name := range []string{"f", "d/e"} {
+		a.put("s", name, name+"\n")
+	}
+	old := a.looks()
+	for _, name := range []string{"f", "d"} {
+		must(t, a.does(deletes(name)))
+	}
+	must(t, a.Close())
+	must(t, os.RemoveAll(a.data))
+	page, err := other.call("s").Trash(ctx, checkpoint.TrashFilter{})
+	must(t, err)
+	for _, entry := range page.Entries {
+		must(t, errOf(other.call("s").Untrash(ctx, entry.ID, false)))
+	}
+	if other.same("restored by another machine", old); len(page.Entries) != 2 {
+		t.Errorf("%d entries in the trash", len(page.Entries))
+	}
 }
 
 // Where the database can't be reached an engine starts, reads, and refuses changes with the reason. They go on by themselves.
@@ -444,6 +596,9 @@ func TestFleetUnreachable(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	refused("fenced")
+	if _, err := a.call("s").Trash(ctx, checkpoint.TrashFilter{}); errors.As(err, new(*checkpoint.UnreachableError)) {
+		t.Error("a call has asked the database, which may never answer: ", err)
+	}
 	a.Close() //nolint:errcheck // it can't give its lease back
 	var err error
 	a.Gateway, err = fleet.Open(ctx, fleet.Options{Database: a.cfg.Fleet.Database, Lease: short})

@@ -763,9 +763,9 @@ func (c *Call) Untrash(ctx context.Context, id checkpoint.TrashID,
 // rename brings it back.
 //
 // That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the
-// same name in the topmost directory on the way to the path in which we may make one. In it lie
-// files/NAME and info/NAME.trashinfo, as freedesktop.org has it. NAME is random. Policy refuses
-// every path with such a directory in it.
+// same name in the topmost directory on the way to the path in which we may make one. A fleet goes by the second rule alone, and no
+// higher than workspace_root: every machine that has the workspace has its trash. In it lie files/NAME and info/NAME.trashinfo, as
+// freedesktop.org has it. NAME is random. Policy refuses every path with such a directory in it.
 //
 // The order makes sure that a crash loses nothing. First the checkpoint is durable, with the entry
 // of the trash (phase parking) and the steps. Then comes the sidecar, then the rename and the sync
@@ -1054,14 +1054,17 @@ func (e *Engine) readySlot(mv *Move) (err error) {
 // newSlot finds or makes a place in the trash on the volume of p.
 func (e *Engine) newSlot(p *guardfs.Entry) (*guardfs.Entry, error) {
 	name := e.trash.TrashName()
-	dirs := []string{e.dataDir}
+	dirs, root := []string{e.dataDir}, "/"
 	if e.place.Calls != nil { // which is not there
 		dirs = nil
+	}
+	if e.fleet != nil { // other machines do not see it
+		dirs, root = nil, filepath.ToSlash(e.tree.Canonical(e.cfg.WorkspaceRoot))
 	}
 	first := len(dirs)
 	for dir := p.ParentTrue(); ; dir = path.Dir(dir) {
 		dirs = append(dirs, dir)
-		if path.Dir(dir) == dir {
+		if path.Dir(dir) == dir || dir == root {
 			break
 		}
 	}
@@ -1069,8 +1072,8 @@ func (e *Engine) newSlot(p *guardfs.Entry) (*guardfs.Entry, error) {
 		dirs[i], dirs[j] = dirs[j], dirs[i]
 	}
 	for _, dir := range dirs {
-		root := path.Join(filepath.ToSlash(dir), name)
-		same, err := e.ownDir(root, p)
+		trash := path.Join(filepath.ToSlash(dir), name)
+		same, err := e.ownDir(trash, p)
 		if err != nil && (dir == e.dataDir || errors.Is(err, guardfs.ErrUnavailable)) {
 			return nil, err
 		}
@@ -1078,11 +1081,11 @@ func (e *Engine) newSlot(p *guardfs.Entry) (*guardfs.Entry, error) {
 			continue
 		}
 		for _, sub := range []string{"files", "info"} {
-			if _, err := e.ownDir(root+"/"+sub, nil); err != nil {
+			if _, err := e.ownDir(trash+"/"+sub, nil); err != nil {
 				return nil, err
 			}
 		}
-		return e.trash.EntryLink(root + "/files/" + rand.Text())
+		return e.trash.EntryLink(trash + "/files/" + rand.Text())
 	}
 	return nil, errNoPlace
 }

@@ -41,7 +41,8 @@ type record struct {
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
 
-	// In a fleet, of one step of a change: who has made it, and the lasting name of the directory above there. See otherView.
+	// In a fleet, of one step of a change: the gateway that makes it, and the lasting identity of the directory above as that one sees it.
+	// See otherView.
 	By, In string `json:",omitempty"`
 
 	Names   string            `json:",omitempty"` // a digest of what is in a directory that comes as a whole
@@ -185,6 +186,8 @@ func (c *Call) recover(ctx context.Context, until time.Time) error {
 		err := c.recoverOp(ctx, o, until)
 		if c.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
 			c.left.Store(true) // the worker has died again: the next call has another one
+		} else if CutOff(err) {
+			return err // it is open as before
 		} else if err != nil {
 			c.logUnrecovered(o.key(), err)
 		}
@@ -200,7 +203,7 @@ type openOp struct {
 	steps []record            // none where it was not ready
 	names []guardfs.GivenName // that it gave without a row
 	db    *checkpoint.DB
-	late  bool // it was made by this process, and its lease was over before that
+	late  bool // this process has made it, and leaveLate has left it
 }
 
 // key is its name in a log.
@@ -271,23 +274,31 @@ func (e *Engine) underway(tag string) bool {
 	return err == nil && slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.Tag == tag })
 }
 
-// endLate ends the changes of this process that may have been published when their lease was over already. Others may have settled them
-// before that, by what they saw then: such a change is finished if they said that it was made, and taken back if they said that it was
-// not. It waits so long for another lease; what can't be ended is tried again before the next change.
+// endLate ends the changes that leaveLate has left. Others may have settled one meanwhile, by what they saw then: it is finished if they
+// said that it was made, and taken back if they said that it was not. endLate waits so long for another lease. What can't be ended is
+// tried again before the next change.
 func (e *Engine) endLate(wait time.Duration) {
 	until := time.Now().Add(wait)
-	e.late.Range(func(tag, o any) bool {
+	e.late.Range(func(tag, _ any) bool {
+		late, ours := e.late.LoadAndDelete(tag)
+		if !ours { // another call does that
+			return true
+		}
+		o := late.(openOp)
 		ctx, err := e.leased(context.Background())
 		for ; err != nil && time.Now().Before(until); ctx, err = e.leased(context.Background()) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if err == nil {
-			err = e.own().recoverOp(ctx, o.(openOp), until)
+			err = e.own().recoverOp(ctx, o, until)
 		}
-		if err == nil {
-			e.late.Delete(tag)
+		if err != nil {
+			e.late.Store(tag, o)
 		}
-		return err == nil
+		if err != nil && !CutOff(err) {
+			e.logUnrecovered(o.key(), err)
+		}
+		return !CutOff(err)
 	})
 }
 
@@ -386,18 +397,18 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	return o.db.Settle(ctx, o.id, outcome)
 }
 
-// see has the row tell how this machine sees the tree, for those who may have to take the change back.
-func (p *rollback) see() {
+// noteView puts into the row how this machine sees the tree, for those who may have to take the change back.
+func (p *rollback) noteView() {
 	for i := range p.steps {
-		if s := &p.steps[i]; s.Do != "" && !inTrash(s.Path) && p.c.fleet.HasStore() {
-			s.By, s.In = p.c.fleet.Gateway.Name(), p.above(s)
+		if s := &p.steps[i]; s.Do != "" && p.c.fleet.HasStore() {
+			s.By, s.In = p.c.fleet.Gateway.Name(), p.parentID(s)
 			return
 		}
 	}
 }
 
-// above is the lasting name of the directory that the path of a step is in; "" where it is not there.
-func (p *rollback) above(s *record) string {
+// parentID is the lasting identity of the directory that the path of a step is in; "" where it is not there.
+func (p *rollback) parentID(s *record) string {
 	at, err := p.c.trash.EntryLink(path.Join(cmp.Or(s.Dir, path.Dir(s.Path)), guardfs.TempName(p.tag, s.N)))
 	if err != nil {
 		return ""
@@ -412,7 +423,7 @@ func (p *rollback) above(s *record) string {
 func (p *rollback) otherView() error {
 	for i := range p.steps {
 		s := &p.steps[i]
-		if s.In != "" && s.In != p.above(s) && !(p.c.fleet.HasStore() && p.c.fleet.Gateway.OnThisMachine(s.By)) {
+		if s.In != "" && s.In != p.parentID(s) && !(p.c.fleet.HasStore() && p.c.fleet.Gateway.OnThisMachine(s.By)) {
 			return Refuse(OtherView, s.name(), s.By)
 		}
 	}
@@ -434,7 +445,7 @@ func (c *Call) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoi
 		content = content[at:]
 		hash = HashOf(content)
 	}
-	is, err := c.endAppend(step, at, size, hash, content)
+	is, err := c.endAppend(ctx, step, at, size, hash, content)
 	if err != nil {
 		return err
 	}
@@ -457,7 +468,7 @@ func lacking(err error) bool {
 // endAppend brings an append to its end that was interrupted, and says what became of it: at the size at of the file, size bytes with that hash
 // were to come. content is nil where the store must not hold them. It never takes a byte away: others may have appended since. The missing part is
 // appended if the file ends with the part that is there. If not, it is left as it is found.
-func (c *Call) endAppend(step *record, at, size int64, hash string, content []byte) (checkpoint.Outcome, error) {
+func (c *Call) endAppend(ctx context.Context, step *record, at, size int64, hash string, content []byte) (checkpoint.Outcome, error) {
 	place, err := c.placeOf(step.Path)
 	if err != nil {
 		return "", err
@@ -491,6 +502,9 @@ func (c *Call) endAppend(step *record, at, size int64, hash string, content []by
 		return checkpoint.Committed, err
 	case whole || !bytes.HasPrefix(content, there):
 		return checkpoint.Foreign, nil
+	}
+	if err := c.fenced(ctx); err != nil {
+		return "", err // others may have appended it
 	}
 	made, err := place.Append(info.ID, content[n:])
 	if err != nil {

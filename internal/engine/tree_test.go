@@ -172,6 +172,9 @@ func (x *tree) looks() string {
 		if err != nil {
 			return err
 		}
+		if guardfs.IsTrash(e.Name()) && x.cfg.Fleet.On() { // that of a fleet is there
+			return filepath.SkipDir
+		}
 		info, err := e.Info()
 		if err != nil {
 			return err

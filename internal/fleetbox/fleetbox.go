@@ -3,7 +3,6 @@
 package fleetbox
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -41,8 +40,11 @@ func OwnDatabase(t testing.TB) string { return made(t, "", "DATABASE") }
 func made(t testing.TB, database, what string) string {
 	t.Helper()
 	server.once.Do(func() { server.dir, server.err = start() })
+	if errors.Is(server.err, errMissing) {
+		t.Skip("SKIPPED: ", server.err)
+	}
 	if server.err != nil {
-		t.Skip("SKIPPED: no PostgreSQL here: ", server.err)
+		t.Fatal("starting PostgreSQL: ", server.err)
 	}
 	name := fmt.Sprintf("t%d", server.made.Add(1))
 	admin, err := sql.Open("pgx", address(server.dir, "postgres", ""))
@@ -76,16 +78,19 @@ var server struct {
 	stdin io.WriteCloser
 }
 
+// errMissing: there is no PostgreSQL that this process can start.
+var errMissing = errors.New("no PostgreSQL here")
+
 // start starts a server with a socket in a directory of its own, which it gives. A shell waits for our end of its standard input to
 // close, as it does in whatever way we die, and then stops the server and removes the directory.
-func start() (string, error) {
+func start() (dir string, err error) {
 	bin := func(name string) (string, error) {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
 		all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 		if len(all) == 0 {
-			return "", fmt.Errorf("there is no %s", name)
+			return "", fmt.Errorf("%w: there is no %s", errMissing, name)
 		}
 		return slices.Max(all), nil
 	}
@@ -94,15 +99,14 @@ func start() (string, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "pg")
-	if err != nil {
+	if dir, err = os.MkdirTemp("", "pg"); err != nil {
 		return "", err
 	}
 	var as *syscall.SysProcAttr
 	if os.Getuid() == 0 { // it refuses to be root
 		u, err := user.Lookup("postgres")
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%w: it has to run as its user: %w", errMissing, err)
 		}
 		uid, err1 := strconv.Atoi(u.Uid)
 		gid, err2 := strconv.Atoi(u.Gid)
@@ -122,7 +126,6 @@ func start() (string, error) {
 		"-c", "shared_buffers=64MB", "-c", "unix_socket_permissions=0777")
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	cmd.Env = append(os.Environ(), "PGTESTDIR="+dir)
-	var said bytes.Buffer
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return "", err
@@ -155,8 +158,7 @@ func start() (string, error) {
 	}
 	if err != nil {
 		text, _ := os.ReadFile(filepath.Join(dir, "log"))
-		said.Write(text)
-		err = fmt.Errorf("%w: %s", err, said.String())
+		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return dir, err
 }
