@@ -1,9 +1,11 @@
 package checkpoint_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand"
 	"os"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"filippo.io/age"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
 	"moltisfs/internal/fleetbox"
 )
@@ -494,4 +497,40 @@ func TestCopyRefuses(t *testing.T) {
 	if _, err := checkpoint.Copy(ctx, from, to, o); !errors.Is(err, checkpoint.ErrClosed) {
 		t.Error(err)
 	}
+}
+
+// A content that can't be read at present is not taken for damaged: a copy ends there, and goes on when it can.
+func TestCopyOfWhatCannotBeRead(t *testing.T) {
+	shut := &shutBlobs{Store: &blob.Files{Dir: t.TempDir()}}
+	from, to := open(t, t.TempDir(), checkpoint.Options{Blobs: shut}), open(t, t.TempDir(), checkpoint.Options{})
+	large := randomText(600<<10, 3)
+	save(t, from, op(edit("/w/a", nil, nil)))
+	save(t, from, op(edit("/w/b", large, nil)))
+	for _, shut.err = range []error{&checkpoint.UnreachableError{What: "store of large contents", Err: errors.New("it says 403 AccessDenied")},
+		&fs.PathError{Op: "open", Path: "large", Err: fs.ErrPermission}} {
+		if c, err := checkpoint.Copy(ctx, from, to, checkpoint.CopyOptions{}); !errors.Is(err, shut.err) || c.Damaged > 0 {
+			t.Errorf("%+v %v", c, err)
+		}
+		if _, err := from.Content(ctx, sum(large)); !errors.Is(err, shut.err) || errors.As(err, new(*checkpoint.CorruptError)) {
+			t.Error(err)
+		}
+	}
+	shut.err = nil
+	if c := copied(t, from, to, checkpoint.CopyOptions{}); c.Operations != 1 || c.Damaged > 0 {
+		t.Errorf("%+v", c)
+	}
+	sameAnswers(t, "then", answers(t, to), answers(t, from))
+}
+
+// shutBlobs is a store of large contents that nobody can read while err is set.
+type shutBlobs struct {
+	blob.Store
+	err error
+}
+
+func (s *shutBlobs) Get(ctx context.Context, name string, size int64) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.Get(ctx, name, size)
 }

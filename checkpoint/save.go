@@ -427,10 +427,10 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	var out []byte
 	for _, r := range slices.Backward(rows) {
 		out, err = d.pack.Unpack(ctx, &r, out)
-		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnreachableError)) || err != nil && ctx.Err() != nil {
+		switch unread := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*UnreachableError)); {
+		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err
-		}
-		if err != nil {
+		case err != nil:
 			return nil, &CorruptError{h.String(), err.Error()}
 		}
 	}
