@@ -100,7 +100,7 @@ func answers(t *testing.T, d *checkpoint.DB) map[string]string {
 		put("redo "+session, p, err)
 		k, err := d.Known(ctx, who)
 		put("known "+session, k, err)
-		for turn := range 60 {
+		for turn := range 40 {
 			for _, partial := range []bool{false, true} {
 				p, err := d.Plan(ctx, checkpoint.Restore{Turn: fmt.Sprint(turn), Partial: partial, Principal: "ann", Session: session})
 				put(fmt.Sprint("turn ", turn, session, partial), p, err)
@@ -133,7 +133,7 @@ func sameAnswers(t *testing.T, what string, got, want map[string]string) {
 // historied drives d, marks some of what it has, and lets retention take some. What is pinned stays between what goes.
 func historied(t *testing.T, d *checkpoint.DB, seed int64, forget func([]string) error) {
 	t.Helper()
-	checkpointtest.Drive(t, d, seed, 150)
+	checkpointtest.Drive(t, d, seed, 90)
 	rng := rand.New(rand.NewSource(seed))
 	page, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1000})
 	if err != nil {
@@ -179,7 +179,8 @@ func historied(t *testing.T, d *checkpoint.DB, seed int64, forget func([]string)
 // A copy answers every question as its original: after retention, in parts.
 func TestCopyAnswersAsTheOriginal(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(6)) {
+	first := 3 * rand.Int63n(2)
+	for seed := first; seed < first+3; seed++ {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		from := open(t, t.TempDir(), checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed/3%2]})
@@ -222,7 +223,7 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 // A store moves into a fleet and back: from a directory to PostgreSQL and S3, and into another directory.
 func TestCopyIntoAFleetAndBack(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(4) / 2) {
+	for _, seed := range []int64{rand.Int63n(2)} {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		o := checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed%2]}
@@ -436,6 +437,9 @@ func TestCopyKeepsSealed(t *testing.T) {
 			}
 		}
 		sound(t, again)
+		if inPostgres(t) {
+			break // one of them
+		}
 	}
 }
 

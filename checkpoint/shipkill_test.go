@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -115,11 +116,11 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			dir, remoteDir, d := t.TempDir(), t.TempDir(), &death{}
 			var acknowledged []ID
 			deaths := 0
-			step := 1
+			step := 3 // another part of the statements each time
 			if name == "bad" || testing.Short() {
-				step = 5
+				step = 7
 			}
-			for n := 1; ; n += step {
+			for n := 1 + rand.IntN(step); ; n += step {
 				d.never()
 				local, remote := dying(t, dir, d, Options{Ships: true}), dying(t, remoteDir, d, Options{})
 				s := Sender(local, remote)
@@ -252,7 +253,8 @@ func TestShipmentCutAtEveryMessage(t *testing.T) {
 			}
 			ctx := t.Context()
 			var acknowledged []ID
-			for n, calm := 1, 0; calm < 2; n++ {
+			const step = 4 // another part of the messages each time
+			for n, calm := 1+rand.IntN(step), 0; calm < 2; n += step {
 				op, _ := someOp(n, nil)
 				saved, err := local.Save(ctx, op)
 				if err == nil {
@@ -272,12 +274,12 @@ func TestShipmentCutAtEveryMessage(t *testing.T) {
 						t.Fatal(n, err)
 					}
 				}
-				if n > 500 {
+				if n > 1000 {
 					t.Fatal("no end")
 				}
 			}
-			if len(acknowledged) < 15 {
-				t.Error("a shipment has only", len(acknowledged), "messages")
+			if len(acknowledged)*step < 15 {
+				t.Error("a shipment has only", len(acknowledged)*step, "messages")
 			}
 			if err := round(ctx); err != nil {
 				t.Fatal(err)
