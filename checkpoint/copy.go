@@ -13,12 +13,6 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// CopyOptions says which operations Copy takes.
-type CopyOptions struct {
-	Session *Scope // only those of this session of this principal; nil: of all
-	Since   int64  // only those after Copied.Through of an earlier copy from the same store
-}
-
 // Copied counts the things that a copy brought.
 type Copied struct {
 	Operations int   `json:"operations"`
@@ -27,7 +21,6 @@ type Copied struct {
 	Sealed     int   `json:"sealed"`   // of the contents: encrypted to a key that is not at hand, so that nobody compared them with their hash
 	Damaged    int   `json:"damaged"`  // contents that the source has lost: their operations say SkipDamaged
 	Waiting    int   `json:"waiting"`  // operations that stay behind, since one of them, or one before them, is open
-	Through    int64 `json:"through"`  // up to here all of the source is in the target: see CopyOptions.Since
 }
 
 // Copy copies operations of from into to, with their contents, turns, marks and entries of the trash. They keep their ids, times and
@@ -40,17 +33,11 @@ type Copied struct {
 // What retention took of from is gone in to as well, and to knows it. Marks that are set in from after an operation was copied are not
 // copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A *FullError says
 // that to is full: nothing in it is removed to make room.
-func Copy(ctx context.Context, from, to *DB, o CopyOptions) (Copied, error) {
+func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 	c := &copier{from: from, to: to, who: anybody, holes: true}
-	if o.Session != nil {
-		if o.Session.AllSessions {
-			return Copied{}, &BadOpError{"", "a copy is of one session or of all"}
-		}
-		c.who = *o.Session
-	}
 	newest, err := c.newest(ctx)
 	if err == nil {
-		err = c.run(ctx, max(o.Since, newest))
+		err = c.run(ctx, newest)
 	}
 	if err != nil {
 		return c.r, fmt.Errorf("copying checkpoints: %w", err)
@@ -70,21 +57,24 @@ type copier struct {
 	marks bool                  // an operation that to has gets the marks, the outcome and the trash of r
 	// still is asked, while nobody else writes to to, whether r is as the operation is now. May be nil.
 	still func(ctx context.Context, r *record) error
-	r     Copied
+
+	through int64 // up to this number of from all is in to
+	r       Copied
 }
 
 // newest is the number in from of the newest operation that to has, too; 0 for none.
 func (c *copier) newest(ctx context.Context) (int64, error) {
 	for below := int64(afterAll); ; {
 		var seqs []int64
-		var ids, times []string
+		var times []string
+		var ids []any
 		err := c.from.view(ctx, func(h *history) error {
 			w, err := h.scope(ctx, c.who, "op.session")
 			if err != nil {
 				return err
 			}
 			w.and("seq < ?", below)
-			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
+			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 100", w.args, func(row scanner) error {
 				var id, time string
 				err := row.Scan(&below, &id, &time)
 				seqs, ids, times = append(seqs, below), append(ids, id), append(times, time)
@@ -96,7 +86,7 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 		}
 		var there []string
 		err = c.to.view(ctx, func(h *history) (err error) {
-			there, err = among[string, string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id", ids)
+			there, err = column[string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
 			return err
 		})
 		if err != nil {
@@ -108,24 +98,6 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 	}
 }
 
-// among is column for a query that ends in an IN of keys.
-func among[K, V any](ctx context.Context, q querier, query string, keys []K) (out []V, err error) {
-	const most = 32
-	query += " IN (?" + strings.Repeat(",?", most-1) + ")" // one statement for any number of keys, which is compiled once
-	for some := range slices.Chunk(keys, most) {
-		args := make([]any, most)
-		for i := range args {
-			args[i] = some[min(i, len(some)-1)]
-		}
-		found, err := column[V](ctx, q, query, args...)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
 // errMoved says that a large content went while it was copied. Another look finds it elsewhere, or not needed any more.
 var errMoved = errors.New("a content went while it was copied")
 
@@ -134,11 +106,11 @@ func (c *copier) run(ctx context.Context, since int64) error {
 	if err := c.to.pack.NeedKey(ctx); err != nil { // it would need a transaction of its own
 		return err
 	}
-	c.r.Through = since
+	c.through = since
 	for again := false; ; {
 		var r *record
 		err := c.from.view(ctx, func(h *history) error {
-			seq, err := c.next(ctx, h, c.r.Through)
+			seq, err := c.next(ctx, h, c.through)
 			if err == nil && seq != 0 {
 				r, err = c.take(ctx, h, seq, again)
 			}
@@ -156,7 +128,7 @@ func (c *copier) run(ctx context.Context, since int64) error {
 		if r == nil {
 			return c.rest(ctx)
 		}
-		c.r.Through = r.seq
+		c.through = r.seq
 	}
 }
 
@@ -280,7 +252,7 @@ func trashRows(ctx context.Context, q querier, term string, args ...any) (out []
 
 // takeGone notes what retention took between the operation before and r.
 func (c *copier) takeGone(ctx context.Context, h *history, r *record) error {
-	before := c.r.Through
+	before := c.through
 	between, err := one[int64](ctx, h.q, "SELECT count(*) FROM op WHERE seq > ? AND seq < ?", before, r.seq)
 	if r.hole = between != r.seq-before-1; err != nil || !r.hole {
 		return err

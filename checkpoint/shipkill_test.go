@@ -305,7 +305,7 @@ func TestCopyKilledAtEveryStatement(t *testing.T) {
 		d.never()
 		to := dying(t, dir, d, Options{})
 		d.left = n
-		c, err := Copy(t.Context(), from, to, CopyOptions{})
+		c, err := Copy(t.Context(), from, to)
 		d.left = 0
 		to.Close()
 		d.never()

@@ -156,7 +156,7 @@ func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
 				remote, err = checkpoint.Open("", o)
 			}
 			if err == nil {
-				shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{})
+				shipper, err = checkpoint.Ship(ctx, local, remote)
 			}
 			s.mu.Lock()
 			s.remote, s.shipper, s.err = remote, shipper, err
