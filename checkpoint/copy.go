@@ -98,7 +98,7 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 	}
 }
 
-// errMoved says that a large content went while it was copied. Another look finds it elsewhere, or not needed any more.
+// errMoved says that a content went while it was copied. Another look finds it elsewhere, or not needed any more.
 var errMoved = errors.New("a content went while it was copied")
 
 // run copies what comes after the number since of from.
@@ -402,6 +402,15 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 		return true, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return false, err
+	}
+	for hash, p := range r.load { // a purge that ends after this comes to this store later
+		kept, err := one[bool](ctx, c.from.r, "SELECT EXISTS (SELECT 1 FROM content WHERE hash=? AND codec IS NOT NULL)", hash[:])
+		if err == nil && !kept && len(p.pieces) > 0 {
+			err = errMoved
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	last, err := tx.latest(ctx, s.op)
 	if err != nil {

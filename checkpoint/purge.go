@@ -272,10 +272,6 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 			}
 		}
 	}
-	// What is on its way to another store is read again: see Shipper.still.
-	if err := tx.exec(ctx, "UPDATE unsent SET draw=?", drawn()); err != nil {
-		return err
-	}
 	return tx.drop(ctx, w.targets, &GCResult{})
 }
 
