@@ -146,7 +146,7 @@ func (s *save) fits(ctx context.Context, tx *tx) error {
 	if err != nil {
 		return err
 	}
-	if s.d.used.Store(used); used > s.d.o.MaxBytes {
+	if used > s.d.o.MaxBytes {
 		return &FullError{Bytes: used, Max: s.d.o.MaxBytes}
 	}
 	return nil
