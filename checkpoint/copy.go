@@ -161,7 +161,7 @@ type record struct {
 	after    [2]ID // of what it undoes and restores, if retention took that: the first that is left after it
 	turn     int64
 	turns    []turnRow // that began since the operation before of the session, and its own; the oldest first
-	trash    [][]any
+	trash    []Trashed
 	gone     int64 // of the session: the newest operation that retention took
 	hole     bool  // retention took what was before it
 	sessions []sessionGone
@@ -203,10 +203,20 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, again bool) (*
 			coalesce((SELECT max(o.seq) FROM op o WHERE o.session=op.session AND o.seq < op.seq), 0)
 		FROM op JOIN session s ON s.id=op.session WHERE op.seq=?`, seq).Scan(&session, &r.turn, &r.gone, &before)
 	if err == nil {
-		r.turns, err = turnsOf(ctx, h.q, "session=? AND (id=? OR after >= ? AND after < ?)", session, r.turn, before, seq)
+		const turns = "SELECT id, after, ts, name FROM turn WHERE session=? AND (id=? OR after >= ? AND after < ?) ORDER BY id"
+		err = each(ctx, h.q, turns, []any{session, r.turn, before, seq}, func(row scanner) error {
+			var t turnRow
+			err := row.Scan(&t.id, &t.after, &t.ts, &t.name)
+			r.turns = append(r.turns, t)
+			return err
+		})
 	}
 	if err == nil {
-		r.trash, err = trashRows(ctx, h.q, "op=?", seq)
+		err = each(ctx, h.q, trashColumns+" WHERE t.op=? ORDER BY t.id", []any{seq}, func(row scanner) error {
+			_, t, err := scanTrashed(row)
+			r.trash = append(r.trash, t)
+			return err
+		})
 	}
 	for i, of := range [2]struct {
 		id ID
@@ -223,31 +233,6 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, again bool) (*
 		err = c.takeContents(ctx, h, r, again)
 	}
 	return r, err
-}
-
-// turnsOf lists the turns for which term holds, the oldest first.
-func turnsOf(ctx context.Context, q querier, term string, args ...any) (out []turnRow, err error) {
-	err = each(ctx, q, "SELECT id, after, ts, name FROM turn WHERE "+term+" ORDER BY id", args, func(row scanner) error {
-		var t turnRow
-		err := row.Scan(&t.id, &t.after, &t.ts, &t.name)
-		out = append(out, t)
-		return err
-	})
-	return out, err
-}
-
-// trashRows lists the entries of the trash for which term holds, by the columns that putTrashRow writes.
-func trashRows(ctx context.Context, q querier, term string, args ...any) (out [][]any, err error) {
-	const columns = "SELECT name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident FROM trash WHERE "
-	err = each(ctx, q, columns+term+" ORDER BY id", args, func(row scanner) error {
-		var name, principal, session, kind, ident string
-		var ts, expires, phase, size, files int64
-		var path, parked []byte
-		err := row.Scan(&name, &ts, &expires, &principal, &session, &path, &parked, &phase, &kind, &size, &files, &ident)
-		out = append(out, []any{name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident})
-		return err
-	})
-	return out, err
 }
 
 // takeGone notes what retention took between the operation before and r.
@@ -456,7 +441,7 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 		}
 	}
 	if err == nil {
-		err = tx.putTrashRows(ctx, r.trash, s.seq)
+		err = tx.putTrashOf(ctx, r, s.seq)
 	}
 	if err != nil {
 		return false, err
@@ -500,7 +485,7 @@ func (c *copier) mark(ctx context.Context, tx *tx, seq int64, r *record) error {
 		err = tx.exec(ctx, "DELETE FROM trash WHERE op=?", seq)
 	}
 	if err == nil {
-		err = tx.putTrashRows(ctx, r.trash, seq)
+		err = tx.putTrashOf(ctx, r, seq)
 	}
 	return err
 }
@@ -560,15 +545,10 @@ func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int
 	return id, err
 }
 
-// putTrashRows writes entries of the trash, which trashRows has read. op is the number of their operation.
-func (tx *tx) putTrashRows(ctx context.Context, rows [][]any, op int64) error {
-	for _, row := range rows {
-		last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
-		if err == nil {
-			err = tx.exec(ctx, `INSERT INTO trash(id, op, name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident)
-				VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, append([]any{last + 1, orNull(op)}, row...)...)
-		}
-		if err != nil {
+// putTrashOf writes the entries of the trash of r. op is the number of r in to.
+func (tx *tx) putTrashOf(ctx context.Context, r *record, op int64) error {
+	for i := range r.trash {
+		if err := tx.putTrash(ctx, &r.trash[i], op); err != nil {
 			return err
 		}
 	}
@@ -627,7 +607,8 @@ func (c *copier) key(ctx context.Context, tx *tx, id int64) (to int64, err error
 	return to, err
 }
 
-// rest begins the turns in which nothing was done yet.
+// rest begins the turns in which nothing was done yet. Left is a turn of a session that saved something before it which is not copied: they
+// would change places.
 func (c *copier) rest(ctx context.Context) error {
 	if c.r.Waiting > 0 {
 		return nil // they come after these
@@ -639,7 +620,8 @@ func (c *copier) rest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.and("t.after >= coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)")
+		const newest = "coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)"
+		w.and("t.after >= "+newest+" AND ? >= "+newest, c.through)
 		const begun = "SELECT s.principal, s.name, t.ts, t.name FROM turn t JOIN session s ON s.id=t.session"
 		return each(ctx, h.q, begun+w.sql()+" ORDER BY t.id", w.args, func(row scanner) error {
 			var t turnRow

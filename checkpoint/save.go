@@ -244,9 +244,11 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	t := *ch.Trash
 	t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, s.id
 	t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
+	t.ID, t.Moving = "", true
 	if err := t.complete(); err != nil {
 		return err
 	}
+	t.Agent = false
 	err = tx.putTrash(ctx, &t, s.seq)
 	s.trashed = append(s.trashed, t)
 	return err

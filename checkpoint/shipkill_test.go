@@ -394,3 +394,34 @@ func TestCopyBesideAPurge(t *testing.T) {
 	}
 	same(t, from, to, nil, false)
 }
+
+// What is saved, and the turn that is begun, while a copy comes to its end, keep their order.
+func TestCopyBesideATurn(t *testing.T) {
+	t.Parallel()
+	from, to, ctx := fresh(t, Options{}), fresh(t, Options{}), t.Context()
+	op, _ := someOp(1, nil)
+	op.Opening, op.Turn = Opening{}, "0"
+	_, err := from.Save(ctx, op)
+	if err == nil {
+		_, err = from.BeginTurn(ctx, Scope{Principal: op.Principal, Session: op.Session}, "1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := func(want ...string) {
+		t.Helper()
+		turns, err := column[string](ctx, to.r, "SELECT name || ' ' || after FROM turn ORDER BY id")
+		if err != nil || !slices.Equal(turns, want) {
+			t.Errorf("%q %v, not %q", turns, err, want)
+		}
+	}
+	c := &copier{from: from, to: to, who: anybody, holes: true} // it has seen no operation yet
+	if err := c.rest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	begun()
+	if _, err := Copy(ctx, from, to); err != nil {
+		t.Fatal(err)
+	}
+	begun("0 0", "1 1")
+}
