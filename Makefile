@@ -79,9 +79,11 @@ RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflag
 RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedRewind|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b|^TestPathsInSandbox\b|^TestBash\b|InPostgres$$|^TestManyGateways$$|CutAtEveryMessage$$|^TestCutRetention$$|^TestCopyAnswersAsTheOriginal$$|^TestKilledAtEveryStatement$$
 # The packages that start goroutines or share something between them, the slowest first. A new one is written here. Small ones whose callers
 # in this list share them in the same way are left out: each program of tests costs seconds to link.
-RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./internal/serve/console ./internal/guardfs/flock ./internal/hook ./internal/serve/acp ./internal/session ./internal/approval ./internal/share ./internal/fleet ./internal/state
+RACED = ./internal/engine ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./internal/serve/console ./internal/guardfs/flock ./internal/hook ./internal/serve/acp ./internal/session ./internal/approval ./internal/share ./internal/fleet ./internal/state
+# What `.ci/run` leaves to you: half of the time goes into building and running these two.
+RACEDLONG = ./cmd/moltis-fs ./readers
 race:
-	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED)
+	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED) $(RACEDLONG)
 
 # The code for systems without openat2, as on macOS and Windows: what killed processes leave is taken back there too.
 ROOTED = -tags=rooted,nodynamic -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs

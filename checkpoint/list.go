@@ -308,8 +308,9 @@ func (h *history) heads(ctx context.Context, who, by Scope, bound string, fn fun
 	newest := func(w where) string {
 		return "(SELECT cp.op FROM " + opsOfPath + w.with("cp.path=p.id").sql() + " ORDER BY cp.op DESC LIMIT 1)"
 	}
+	// c.op as a range, as in fillChange.
 	q := changeColumns + " FROM (SELECT p.id, p.gone, coalesce(" + newest(changed) + ", " + newest(read) + ") AS op FROM path p" +
-		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op=x.op" + changeJoins + bound + " ORDER BY p.path"
+		" WHERE p.id IN (SELECT path FROM known k" + knows.sql() + ")) x JOIN change c ON c.path=x.id AND c.op>=x.op AND c.op<=x.op" + changeJoins + bound + " ORDER BY p.path"
 	return h.eachChange(ctx, q, fn, slices.Concat(changed.args, read.args, knows.args)...)
 }
 

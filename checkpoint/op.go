@@ -46,6 +46,9 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 	case !announces(op.Kind):
 		return nil, &BadOpError{"", "only what changes files can be open"}
 	}
+	if op.Steps == nil {
+		op.Steps = []byte{} // not nil: that is NULL
+	}
 	if op.Time.IsZero() {
 		op.Time = o.Now()
 	}

@@ -125,7 +125,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 	}
 	if op.Tag != "" {
 		const open = "INSERT INTO open_op(op, tag, steps) VALUES(?,?,?)"
-		if err := tx.exec(ctx, open, s.seq, op.Tag, append([]byte{}, op.Steps...)); err != nil {
+		if err := tx.exec(ctx, open, s.seq, op.Tag, op.Steps); err != nil {
 			return err
 		}
 	}
@@ -490,14 +490,19 @@ func (d *DB) Content(ctx context.Context, hash string) ([]byte, error) {
 	if err != nil {
 		return nil, &BadOpError{"", err.Error()}
 	}
-	b, err := d.content(ctx, d.r, h)
+	var b []byte
+	read := func(ctx context.Context, c *conn) (err error) {
+		b, err = d.content(ctx, c, h)
+		return err
+	}
+	err = d.r.use(ctx, read)
 	if errors.Is(err, ErrSealed) {
 		if held := d.pack.Retained(h); held != nil {
 			return held, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it may have been moved between the row and the file
-		b, err = d.content(ctx, d.r, h)
+		err = d.r.use(ctx, read)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &CorruptError{hash, "its file is gone"}

@@ -142,10 +142,10 @@ func (s *sqliteCatalog) dsn(write, fresh bool) string {
 		}
 		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)",
 			"_pragma=synchronous(FULL)", "_pragma=secure_delete(FAST)",
-			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)",
+			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")",
 			"_pragma=wal_autocheckpoint("+strconv.Itoa(logMost/pageSize)+")")
 	default:
-		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
+		q = append(q, "mode=rw", "_pragma=query_only(1)")
 	}
 	return uriOf(filepath.Join(s.dir, fileName), q...)
 }

@@ -19,7 +19,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/lazy"
@@ -903,7 +902,7 @@ func (a *CheckpointRestoreArgs) moments(c engine.Cause, set func(name string, is
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
-	f.Added, f.Removed = diff.Counts(engine.Hunks(t))
+	f.Added, f.Removed = engine.Counts(t)
 	if t.Published != nil {
 		f.LinksBroken = t.Published.LinksBroken
 	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile &&

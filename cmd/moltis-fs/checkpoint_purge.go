@@ -74,6 +74,9 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
+			if err := in.shipping.Forget(hashes); err != nil {
+				return err
+			}
 			// By hash they can't be told from the secret's other versions, so all go.
 			if err := engine.PurgeKept(dir); err != nil {
 				return err

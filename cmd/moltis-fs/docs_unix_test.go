@@ -20,17 +20,20 @@ var fenced = regexp.MustCompile("(?ms)^```(\\w*)\\n(.*?)^```$")
 
 // notRun are beginnings of blocks for shells that are not run here, with the reason.
 var notRun = map[string]string{
-	"make install":                  "it builds the program",
-	"go generate ./readers/pdf":     "it builds the program",
-	"CGO_ENABLED=0 go run":          "it builds the program",
-	"claude ":                       "a program of others; the interop tests drive it",
-	"moltis-fs approvals list":      "a question has to wait; testdata/scripts/approvals.txtar",
-	"moltis-fs console":             "a port of this machine; the tests of cmd/moltis-fs/browser",
-	"moltis-fs serve":               "a port of this machine; testdata/scripts/serve.txtar",
-	"moltis-fs run --network":       "packages of others; TestRunPrograms",
-	"moltis-fs status  ":            "a run has to be kept; testdata/scripts/run.txtar",
-	"#!/bin/sh":                     "a hook; TestHooksSeeWhatRuns",
-	"moltis-fs mcp --policies-json": "a server of others; testdata/scripts/policy.txtar",
+	"make install":                              "it builds the program",
+	"go generate ./readers/pdf":                 "it builds the program",
+	"CGO_ENABLED=0 go run":                      "it builds the program",
+	"claude ":                                   "a program of others; the interop tests drive it",
+	"moltis-fs approvals list":                  "a question has to wait; testdata/scripts/approvals.txtar",
+	"moltis-fs console":                         "a port of this machine; the tests of cmd/moltis-fs/browser",
+	"moltis-fs serve":                           "a port of this machine; testdata/scripts/serve.txtar",
+	"moltis-fs run --network":                   "packages of others; TestRunPrograms",
+	"moltis-fs status  ":                        "a run has to be kept; testdata/scripts/run.txtar",
+	"#!/bin/sh":                                 "a hook; TestHooksSeeWhatRuns",
+	"moltis-fs store check --config owner.toml": "a fleet; TestFleetAccounts",
+	"moltis-fs store import ~/.moltis-fs":       "a fleet; TestFleetMove",
+	"pg_dump ":                                  "a database of others",
+	"moltis-fs mcp --policies-json":             "a server of others; testdata/scripts/policy.txtar",
 }
 
 // TestDocsRun runs every block for a shell in README.md and docs in a fresh home directory with a project, a configuration and a history,

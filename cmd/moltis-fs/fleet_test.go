@@ -174,6 +174,7 @@ func TestFleetMove(t *testing.T) {
 func TestFleetCut(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
+	f.fs = "require_approval = false\ntrack_reads = true"
 	wired, wire := fleetbox.Wired(t, f.database)
 	a := f.machine("a", wired)
 	path := filepath.Join(f.tree, "x")
@@ -360,6 +361,13 @@ func TestFleetTokens(t *testing.T) {
 	if got := get("/metrics"); !regexp.MustCompile(`(?m)^moltis_fleet_lease_seconds [1-9]`).MatchString(got) || !strings.Contains(got, "moltis_fleet_leases_total 1\n") {
 		t.Error(got)
 	}
+	rules, err := os.ReadFile("../../scripts/packaging/moltis-fs.rules.yml")
+	must(t, err)
+	for _, metric := range regexp.MustCompile(`\bmoltis_fleet_\w+`).FindAllString(string(rules), -1) {
+		if !strings.Contains(get("/metrics"), "# TYPE "+metric+" ") {
+			t.Errorf("an alert asks for %s, which is not there", metric)
+		}
+	}
 	wire.Cut()
 	if got := status(); got < 500 {
 		t.Errorf("without the database: %d", got)
@@ -458,9 +466,15 @@ func TestFleetLocal(t *testing.T) {
 	a.run("log")
 	wire.Mend()
 	eventually(t, "all is in the fleet", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	a.run("call", "Write", filepath.Join(f.tree, "hush"), "content=hush", "--session", "other")
+	eventually(t, "that is, too", func() bool { return !strings.Contains(a.run("status"), "behind") })
+	a.run("store", "purge", "--path", filepath.Join(f.tree, "hush"), "--yes")
 	session.cmd.Process.Kill()
 	session.cmd.Wait()
 	must(t, os.RemoveAll(a.data))
+	if log := b.run("checkpoint", "list", "--session", "other"); !strings.Contains(log, "purged") {
+		t.Errorf("a purge does not come to the fleet: %s", log)
+	}
 	b.run("undo", "--session", "default", "--yes")
 	if got := f.content("x"); got != "one\n" {
 		t.Errorf("%q", got)
@@ -499,6 +513,7 @@ func TestFleetIsReadAtTheStart(t *testing.T) {
 // nothing and can't change the ends of audit logs.
 func TestFleetAccounts(t *testing.T) {
 	f := newFleet(t) // not beside others: roles are of the whole server
+	f.database = fleetbox.OwnDatabase(t)
 	text, err := os.ReadFile("../../docs/fleet.md")
 	must(t, err)
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
@@ -553,6 +568,7 @@ func TestFleetAccounts(t *testing.T) {
 func TestFleetForgets(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
+	f.database = fleetbox.OwnDatabase(t) // it is set for all of it
 	db, err := sql.Open("pgx", f.database)
 	must(t, err)
 	defer db.Close()

@@ -61,7 +61,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s is no JSON", name)
 		}
 		for _, metric := range regexp.MustCompile(`\bmoltis_\w+`).FindAllString(string(file), -1) {
-			if !strings.Contains(text, "# TYPE "+strings.TrimSuffix(metric, "_bucket")+" ") {
+			if !strings.HasPrefix(metric, "moltis_fleet_") && /* TestFleetTokens has those */ !strings.Contains(text, "# TYPE "+strings.TrimSuffix(metric, "_bucket")+" ") {
 				t.Errorf("%s asks for %s, which is not there", name, metric)
 			}
 		}

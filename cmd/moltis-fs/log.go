@@ -205,7 +205,7 @@ func lineCounts(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded)
 	if !ok || !also {
 		return 0, 0, false
 	}
-	added, removed = diff.Counts(diff.Patch(before, after))
+	added, removed = diff.Count(before, after)
 	return added, removed, true
 }
 

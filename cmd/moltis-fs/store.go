@@ -105,9 +105,9 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 		return storeError(err)
 	}
 	f, err := in.fleet() // which is joined
-	shipping := f.Ship(db, o)
+	in.shipping = f.Ship(db, o)
 	if err == nil && in.given("session") {
-		if ferr := shipping.Fetch(ctx, cmp.Or(in.option("principal"), "local"), in.option("session")); ferr != nil {
+		if ferr := in.shipping.Fetch(ctx, cmp.Or(in.option("principal"), "local"), in.option("session")); ferr != nil {
 			fmt.Fprintf(in.err, "%s: warning: what other gateways have made in this session is not here: %v\n", program, ferr)
 		}
 	}
@@ -117,7 +117,7 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 	if err == nil {
 		err = in.recorded(func() error { return use(ctx, db) })
 	}
-	shipping.Close()
+	in.shipping.Close()
 	return storeError(closing(db, err))
 }
 

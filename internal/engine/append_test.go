@@ -288,6 +288,51 @@ func TestAppendsAndEditsAreTakenBack(t *testing.T) {
 	}
 }
 
+// A restore of many files holds no content that the store has. What others wrote is in no store: it is held, and an undo brings it back.
+func TestManyHoldNoContents(t *testing.T) {
+	t.Parallel()
+	x := grow(t, func(*config.FS) {})
+	const n = 101
+	name := func(i int) string { return fmt.Sprintf("%s/f%d", x.ws, i) }
+	for turn, text := range []string{"one\n", "one\ntwo\n"} {
+		c := x.turn("s", fmt.Sprint("t", turn))
+		for i := range n {
+			must(t, lastOf(c.Write(ctx, engine.WriteArgs{Path: name(i), Text: text})))
+		}
+	}
+	const theirs = "of others\n"
+	must(t, os.WriteFile(name(7), []byte(theirs), 0o600))
+	back := func(want string, restore func(o engine.RestoreOptions) (*engine.Restored, error)) {
+		t.Helper()
+		done, err := restore(engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+		must(t, err)
+		held := 0
+		for _, target := range done.Targets {
+			if held += len(target.Before.Content) + len(target.After.Content); len(engine.Hunks(target)) != 1 {
+				t.Fatalf("%s has no patch", target.True)
+			}
+			if added, removed := engine.Counts(target); added+removed == 0 {
+				t.Fatalf("%s: +%d -%d", target.True, added, removed)
+			}
+		}
+		if len(done.Targets) != n || held > len(theirs) {
+			t.Fatalf("%d files are back, and %d bytes held", len(done.Targets), held)
+		}
+		for i := range n {
+			is, err := os.ReadFile(name(i))
+			if must(t, err); string(is) != want && (i != 7 || string(is) != theirs) {
+				t.Fatalf("%s has %q", name(i), is)
+			}
+		}
+	}
+	back("one\n", func(o engine.RestoreOptions) (*engine.Restored, error) {
+		return x.call("s").Restore(ctx, checkpoint.Restore{Turn: "t1"}, o)
+	})
+	x.has("f7", "one\n")
+	back("one\ntwo\n", func(o engine.RestoreOptions) (*engine.Restored, error) { return x.call("s").Undo(ctx, o) })
+	x.has("f7", theirs)
+}
+
 // A restore of many files keeps no patch of each, which would take more memory than their contents. It has them when they are asked for.
 func TestManyKeepNoPatches(t *testing.T) {
 	t.Parallel()

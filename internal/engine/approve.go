@@ -133,7 +133,7 @@ func question(c *Call, p *Plan, seen bool) approval.Question {
 		s := &p.Steps[i]
 		if t := s.shown(); t != nil {
 			if seen {
-				added, removed := diff.Counts(Hunks(t))
+				added, removed := Counts(t)
 				q.Added, q.Removed = q.Added+added, q.Removed+removed
 			}
 			if t.makes() {

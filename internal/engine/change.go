@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,9 @@ func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error
 	defer unlock()
 	if len(p.Steps) == 0 { // somebody else has done it meanwhile
 		return &Done{Targets: d.files, Idle: true}, nil
+	}
+	if p.sure != nil {
+		p.sure()
 	}
 	if err := c.logIntent(); err != nil { // no change without a record of it
 		return nil, err
@@ -574,12 +578,13 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		return err
 	}
 	if t := st.file; st.Action == Overwrite {
+		was, werr := t.content()
 		is, err := t.After.content()
-		if err != nil {
+		if err = cmp.Or(werr, err); err != nil {
 			return err
 		}
 		tr := &s.steps[i]
-		tr.was, tr.is = nonNil(t.Before.Content), nonNil(is)
+		tr.was, tr.is = nonNil(was), nonNil(is)
 		m.pub, tr.begun, err = m.place.Overwrite(m.was, tr.is)
 		return err
 	}
@@ -868,7 +873,7 @@ func (s *apply) stageObject(ctx context.Context, i int, at *guardfs.Entry, base 
 	what := st.object()
 	what.Open = s.p.single()
 	if st.file != nil && st.file.After.stored != nil {
-		if what.Content, err = st.file.After.stored(); err != nil {
+		if what.Content, err = st.file.After.content(); err != nil {
 			return err
 		}
 	}
@@ -958,8 +963,9 @@ func (c *Call) source(f *From) (*guardfs.File, error) {
 
 // all gives the changes for the checkpoint: of each path the state before all steps,
 // and what is after.
-func (s *apply) all() (out []checkpoint.Change) {
+func (s *apply) all() []checkpoint.Change {
 	var made, gone []checkpoint.Change
+	out := make([]checkpoint.Change, 0, len(s.p.Steps))
 	for i := range s.p.Steps {
 		st, m := &s.p.Steps[i], &s.moves[i]
 		switch {
@@ -1058,11 +1064,12 @@ func (s *apply) save(ctx context.Context) error {
 	db, err := c.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
-		saved, err = db.Save(ctx, op)
+		saved, err = db.Save(ctx, op) // nobody holds op from here on: it takes as much memory again as the plan
 	}
 	if err != nil {
 		return notSaved(err)
 	}
+	changes := s.all()
 	s.db, s.id, s.saved = db, saved.ID, true
 	c.journal.Forget(s.tag) // the row has its names
 	missing, over := map[string]bool{}, s.p.of(Overwrite)
@@ -1081,12 +1088,13 @@ func (s *apply) save(ctx context.Context) error {
 			}
 		}
 	}
-	for i := range op.Changes {
-		ch := &op.Changes[i]
-		s.changes = append(s.changes, checkpoint.Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before, Stored: !missing[ch.Path]})
+	s.before = make(map[string]before, len(changes))
+	for i := range changes {
+		ch := &changes[i]
+		s.before[ch.Path] = before{ch.Before, !missing[ch.Path] || ch.Role == checkpoint.RoleAppended}
 	}
 	if s.p.Whole {
-		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+		if lost := unsaved(changes, saved.Skipped); lost != nil {
 			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
 		}
 	} else if s.done.Skipped == "" {
@@ -1099,11 +1107,21 @@ func (s *apply) save(ctx context.Context) error {
 
 // encode gives the steps for the row of the operation.
 func (p *rollback) encode() []byte {
-	b, err := json.Marshal(slices.DeleteFunc(slices.Clone(p.steps), func(s record) bool { return s.Do == "" }))
-	if err != nil {
-		panic(err) // it is made of strings and numbers
+	out := append(make([]byte, 0, 300*len(p.steps)), '[') // mostly enough: to make room takes several times that
+	for i := range p.steps {
+		if p.steps[i].Do == "" {
+			continue
+		}
+		row, err := json.Marshal(&p.steps[i])
+		if err != nil {
+			panic(err) // it is made of strings and numbers
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, row...)
 	}
-	return b
+	return append(out, ']')
 }
 
 // recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
@@ -1351,7 +1369,7 @@ func change(t *Target) checkpoint.Change {
 	}
 	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {
 		ch.Content = t.Before.Content
-		if ch.Content == nil {
+		if ch.Content == nil && t.stored == nil {
 			ch.Content = []byte{} // an empty file is a content
 		}
 		if t.Unsaved() {

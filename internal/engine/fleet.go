@@ -181,23 +181,40 @@ func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	select {
-	case <-s.tried:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := s.fleet.Gateway.Health().Err; err != nil { // else each session would wait for that
-		return err
-	}
-	s.mu.Lock()
-	shipper, err := s.shipper, s.err
-	s.mu.Unlock()
+	shipper, err := s.reached(ctx)
 	if err != nil {
 		return err
 	}
 	fetched, err := shipper.Fetch(ctx, principal, session)
 	if err == nil && fetched.Left > 0 {
 		err = fmt.Errorf("%d changes that other gateways have made in this session are not here: it has changed something here before", fetched.Left)
+	}
+	return err
+}
+
+// reached gives the shipper, once it was tried to reach the store of the fleet.
+func (s *Shipping) reached(ctx context.Context) (*checkpoint.Shipper, error) {
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := s.fleet.Cut(); err != nil { // else each session would wait for that
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shipper, s.err
+}
+
+// Forget purges contents from the store of the fleet, too.
+func (s *Shipping) Forget(hashes []string) error {
+	if s == nil {
+		return nil
+	}
+	shipper, err := s.reached(context.Background())
+	if err == nil {
+		err = shipper.Forget(hashes)
 	}
 	return err
 }

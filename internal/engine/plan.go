@@ -440,6 +440,7 @@ type Plan struct {
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
 
+	sure   func()   // drops what plans are made from, once none is made anew; nil: nothing
 	doubts []string // paths of which nobody knows whether the program saw what is there: somebody is asked
 	locks  []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
@@ -741,12 +742,15 @@ type Target struct {
 
 	InPlace bool // it can't be exchanged, and is written in place
 
-	over       bool // what is there goes before, by the same plan: Before is nothing
-	run        bool // a program has made it, so that the session has not seen what it becomes
-	unrecorded bool // it is no part of the checkpoint
-	ours       bool // that it is read-only is the session's own doing
-	unheld     bool // nobody may have it open for writing when it goes
-	many       bool // its plan has more than keptPatches: its patch is made each time
+	over       bool    // what is there goes before, by the same plan: Before is nothing
+	run        bool    // a program has made it, so that the session has not seen what it becomes
+	unrecorded bool    // it is no part of the checkpoint
+	ours       bool    // that it is read-only is the session's own doing
+	unheld     bool    // nobody may have it open for writing when it goes
+	many       bool    // its plan has more than keptPatches: its patch is made each time
+	counts     *[2]int // the lines that are added and removed, where they were counted already
+	// gives the content before, by its hash, where the store has it and it is not held in memory
+	stored func(hash string) ([]byte, error)
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
@@ -762,11 +766,12 @@ type After struct {
 	Content []byte       // of a file
 	Hash    string       // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
-	Tail   bool
-	add    int                    // the last bytes of Content: they go to the end of what is there, in place
-	cut    []byte                 // with From: what of the file itself goes
-	From   *From                  // has the content of a file that is not held in memory; Hash is known when it is staged
-	stored func() ([]byte, error) // gives Content, of length bytes, where the store has it and it is not held in memory
+	Tail bool
+	add  int    // the last bytes of Content: they go to the end of what is there, in place
+	cut  []byte // with From: what of the file itself goes
+	From *From  // has the content of a file that is not held in memory; Hash is known when it is staged
+	// gives Content, of length bytes, by Hash, where the store has it and it is not held in memory
+	stored func(hash string) ([]byte, error)
 	length int64
 	Target string // of a symlink
 	// how Before became Content, where an edit knows it already; nil: compared when wanted
@@ -1005,20 +1010,29 @@ func (e *Engine) fresh(t *Target) error {
 	return nil
 }
 
-// keptPatches is how many targets a plan may have that keep their patches once they are made: those of many take more memory than
-// all else, and few of them are shown.
+// keptPatches is how many targets a plan may have that keep their patches once they are made, and a restore whose contents it holds: those
+// of many take more memory than all else, and few of them are shown.
 const keptPatches = 100
+
+// Counts gives how many lines the change of a target adds and removes.
+func Counts(t *Target) (added, removed int) {
+	if t.counts != nil {
+		return t.counts[0], t.counts[1]
+	}
+	return diff.Counts(Hunks(t))
+}
 
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []diff.Hunk {
-	if t.After.Hunks != nil || t.After.From != nil {
+	if t.After.Hunks != nil || t.After.From != nil || t.Before.Hash != "" && t.Before.Hash == t.After.Hash {
 		return t.After.Hunks
 	}
+	was, werr := t.content()
 	now, err := t.After.content()
-	if err != nil { // nor is it staged then
-		t.After.stored = func() ([]byte, error) { return nil, err }
+	if err = cmp.Or(err, werr); err != nil { // nor is it staged then
+		t.After.stored = func(string) ([]byte, error) { return nil, err }
 	}
-	hunks := diff.Patch(text(t.Before.Content), text(now))
+	hunks := diff.Patch(text(was), text(now))
 	if !t.many {
 		t.After.Hunks = hunks
 	}
@@ -1082,10 +1096,18 @@ func (a *After) size() int64 {
 	return int64(len(a.Content))
 }
 
+// content gives the content before, wherever it is.
+func (t *Target) content() ([]byte, error) {
+	if t.stored != nil {
+		return t.stored(t.Before.Hash)
+	}
+	return t.Before.Content, nil
+}
+
 // content gives Content, wherever it is but in From.
 func (a *After) content() ([]byte, error) {
 	if a.stored != nil {
-		return a.stored()
+		return a.stored(a.Hash)
 	}
 	return a.Content, nil
 }

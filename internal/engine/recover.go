@@ -99,25 +99,27 @@ func (o *object) is(at *guardfs.Entry) (is bool, now *guardfs.Before, err error)
 
 // A rollback is the steps of one change that is open.
 type rollback struct {
-	c       *Call
-	tag     string
-	steps   []record
-	changes []checkpoint.Recorded // what the store has of it; nil where it has nothing
-	db      *checkpoint.DB
-	live    bool   // it is taken back by who made it: what has no temporary name was not made
-	failed  int    // the step that could not be made, with live
-	left    string // the lasting name of what could not be put back
-	hidden  bool   // nothing of it was ever published
+	c      *Call
+	tag    string
+	steps  []record
+	before map[string]before // by path, what the store has of it; nil where it has nothing
+	db     *checkpoint.DB
+	live   bool   // it is taken back by who made it: what has no temporary name was not made
+	failed int    // the step that could not be made, with live
+	left   string // the lasting name of what could not be put back
+	hidden bool   // nothing of it was ever published
+}
+
+// before is the state of a path before a change.
+type before struct {
+	checkpoint.State
+	stored bool // its content
 }
 
 // stored says that the checkpoint holds what was at name before.
 func (p *rollback) stored(name string) (was checkpoint.State, ok bool) {
-	for i := range p.changes {
-		if c := &p.changes[i]; c.Path == name {
-			return c.Before, c.Stored || c.Before.Kind != checkpoint.File || c.Role == checkpoint.RoleAppended
-		}
-	}
-	return was, false
+	b, ok := p.before[name]
+	return b.State, ok && (b.stored || b.Kind != checkpoint.File)
 }
 
 // single says that the last rename makes the whole change, so that it tells by itself whether that was made: all others bring the
@@ -302,14 +304,16 @@ func (e *Engine) dead(ctx context.Context, tag string) bool {
 func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	p := &rollback{c: c, tag: o.tag, steps: o.steps, db: o.db}
 	paths := p.paths()
+	var changes []checkpoint.Recorded
 	if o.id != "" {
 		op, err := o.db.Get(ctx, o.id, checkpoint.Scope{AllSessions: true})
 		if err != nil {
 			return err
 		}
-		p.changes = op.Changes
-		for i := range op.Changes {
-			paths = append(paths, op.Changes[i].Path)
+		changes, p.before = op.Changes, map[string]before{}
+		for i := range changes {
+			ch := &changes[i]
+			paths, p.before[ch.Path] = append(paths, ch.Path), before{ch.Before, ch.Stored || ch.Role == checkpoint.RoleAppended}
 		}
 	}
 	for _, n := range o.names {
@@ -344,8 +348,8 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	if err := errors.Join(c.reaches(paths), p.otherView()); err != nil {
 		return err
 	}
-	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 && !settled {
-		return c.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
+	if len(p.steps) == 1 && p.steps[0].Do == Append && len(changes) == 1 && !settled {
+		return c.recoverAppend(ctx, o.db, o.id, &changes[0], &p.steps[0])
 	}
 	if !made && !settled && p.single() && (o.id != "" || len(p.steps) > 0) {
 		if made, err = p.made(); err != nil {
@@ -377,7 +381,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 		c.logger.Warn("of an interrupted change not everything could be taken back; "+
 			"its checkpoint holds what was there", "id", o.id, "paths", stuck)
 	default:
-		c.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
+		c.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(changes))
 	}
 	return o.db.Settle(ctx, o.id, outcome)
 }

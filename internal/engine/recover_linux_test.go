@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,6 +114,70 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 		x.has("b", "theirs")
 		if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
 			t.Errorf("saved %v: there is still %v", saved, left)
+		}
+	}
+}
+
+// Somebody renames a file over ours right before the rename of a change of one file, and the change is cut off by a kill right after that: theirs
+// comes back.
+func TestRenamedOverRightBeforeTheKill(t *testing.T) {
+	x := grow(t, nil)
+	x.write("a", "old")
+	theirs := x.write("theirs", "theirs")
+	var armed, over atomic.Bool
+	y := *x
+	y.cfg.RequireApproval = false
+	y.fault = func(called string) *guardfs.Fault {
+		switch {
+		case over.Load():
+			return &guardfs.Fault{Err: syscall.EIO}
+		case called == "rename" && armed.Load():
+			over.Store(true)
+			must(t, os.Rename(theirs, x.ws+"/a"))
+		}
+		return nil
+	}
+	y.open()
+	armed.Store(true)
+	y.does(writes("new", "a")) //nolint:errcheck // it is cut off
+	if y.Close(); !over.Load() {
+		t.Fatal("there was no rename")
+	}
+	x.has("a", "new")
+	x.reopen()
+	x.has("a", "theirs")
+	if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
+		t.Error(left)
+	}
+}
+
+// A tree came back from the trash by a rewind that was cut off then. It goes to the trash again, unless others have put something into it.
+func TestUsedAfterItCameBack(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		x := grow(t, small)
+		x.needsTrash()
+		x.write("t/big.bin", strings.Repeat("b", 101))
+		x.write("a", "old")
+		must(t, deletes("t")(ctx, x.turn("s", "t1"), x.ws))
+		c := x.call("s")
+		c.Turn = "t1"
+		must(t, writes("new", "a")(ctx, c, x.ws))
+		id := x.cut("rename", 2, func(ctx context.Context, c *engine.Call, _ string) error {
+			return errOf(c.Restore(ctx, rewindTo("t1"), engine.RestoreOptions{}))
+		})
+		x.has("t/big.bin", strings.Repeat("b", 101))
+		want, outcome := "-", checkpoint.Aborted
+		if used {
+			x.write("t/theirs", "theirs")
+			want, outcome = strings.Repeat("b", 101), checkpoint.Foreign
+		}
+		x.reopen()
+		x.has("t/big.bin", want)
+		if used {
+			x.has("t/theirs", "theirs")
+		}
+		if x.has("a", "new"); x.outcome(id) != outcome {
+			t.Errorf("used %v: it is %s", used, x.outcome(id))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -283,6 +284,7 @@ type restore struct {
 	unnamed []string            // what can't be named and is not restored
 	out     *Restored
 	d       *Planner
+	reading sync.Mutex // one at a time: each more takes a connection to the store, with a cache of pages
 	todo
 	asked map[string]bool // directories to be made, which the system lets us make
 }
@@ -301,8 +303,15 @@ type todo struct {
 	moves []*Move            // what goes to the trash as a whole, or comes back
 	goes  map[string]bool    // whether it is removed, as far as it was looked at
 
+	decided   []decided // on the targets that were loaded, in their order
 	conflicts []Blocked // conflicts
 	kept      []Blocked // directories that can't go
+}
+
+// decided is a decision on a target: it is left alone for a reason, or the restore can't be.
+type decided struct {
+	why Why
+	err error
 }
 
 func (c *Call) runRestore(ctx context.Context, o RestoreOptions,
@@ -436,7 +445,7 @@ func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	r.oneOrTheOther()
 	p := Plan{
 		Summary: restoring(len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
-		Whole: true,
+		Whole: true, sure: r.sure,
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: r.plan.RestoreOf,
 			UndoOf: r.plan.UndoOf},
 	}
@@ -446,12 +455,15 @@ func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	if err := r.look(ctx, &p); err != nil {
 		return nil, err
 	}
-	if err := r.next(ctx); err != nil {
+	if err := r.next(); err != nil {
 		return nil, err
 	}
 	r.settleDirs()
 	return r.steps(ctx, p)
 }
+
+// sure drops the plan of the store and the decisions, which take as much memory as all else that is held of many files.
+func (r *restore) sure() { r.plan.Items, r.todo = nil, todo{kept: r.kept} }
 
 // takeMoves makes moves of the items that move as a whole, and returns the others.
 func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err error) {
@@ -878,7 +890,7 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 			p.Steps = append(p.Steps, s)
 		}
 	}
-	if err := cmp.Or(r.dirsToSet(p), r.dirsToMake(), r.load()); err != nil {
+	if err := cmp.Or(r.dirsToSet(p), r.dirsToMake(), r.load(ctx)); err != nil {
 		return err
 	}
 	return r.dirsToGo(ctx)
@@ -1004,8 +1016,8 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 	return false
 }
 
-// load looks at files and links.
-func (r *restore) load() error {
+// load looks at files and links, and decides on each while its content is held.
+func (r *restore) load(ctx context.Context) error {
 	for _, name := range r.paths {
 		item := r.items[name]
 		rules := Rules{Parents: true, Link: item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink}
@@ -1030,8 +1042,34 @@ func (r *restore) load() error {
 		if err != nil {
 			return err
 		}
+		var is decided
+		if is.why, is.err = r.decide(ctx, t); is.why != none {
+			t.leaveAsIs()
+		}
+		r.decided = append(r.decided, is)
+		if len(r.paths) > keptPatches && is.err == nil && !r.out.Merged[t.True] {
+			r.unload(ctx, t)
+		}
 	}
 	return nil
+}
+
+// unload has a target take its contents from the store, as far as that gives them, and notes how many lines change.
+func (r *restore) unload(ctx context.Context, t *Target) {
+	if r.c.Overlay != nil || t.rules.above > 0 { // an editor's text is compared with it; or it is not whole
+		return
+	}
+	added, removed := diff.Count(text(t.Before.Content), text(t.After.Content))
+	t.counts = &[2]int{added, removed}
+	content := r.content(ctx, t.True)
+	if a := &t.After; a.Kind == guardfs.KindFile {
+		a.length, a.Content, a.stored = a.size(), nil, content
+	}
+	if b := t.Before; b.Info.Kind == guardfs.KindFile {
+		if _, err := content(b.Hash); err == nil || t.Unchanged() {
+			b.Content, t.stored = nil, content
+		}
+	}
 }
 
 // skip leaves a path alone.
@@ -1132,16 +1170,14 @@ func (c *Call) modeAbove(dir string) fs.FileMode {
 	}
 }
 
-// next sets the new state of each target.
-func (r *restore) next(ctx context.Context) error {
-	for _, t := range r.d.files {
-		why, err := r.decide(ctx, t)
-		if err != nil {
-			return err
-		}
-		if why != none {
-			t.leaveAsIs()
-			r.skip(t.True, why)
+// next says what was decided on the targets.
+func (r *restore) next() error {
+	for i, t := range r.d.files {
+		switch is := r.decided[i]; {
+		case is.err != nil:
+			return is.err
+		case is.why != none:
+			r.skip(t.True, is.why)
 		}
 	}
 	if r.conflicts != nil {
@@ -1224,15 +1260,15 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	}
 	if b.Merged {
 		r.out.Merged[t.True] = true
-	} else if a := &t.After; len(r.d.files) > keptPatches && a.Kind == guardfs.KindFile && !t.Unsaved() {
-		a.length, a.Content, a.stored = a.size(), nil, r.content(ctx, t.True, a.Hash)
 	}
 	return none, err
 }
 
-// content gives a function that has a content from the store, which had it when the plan was made.
-func (r *restore) content(ctx context.Context, name, hash string) func() ([]byte, error) {
-	return func() ([]byte, error) {
+// content gives a function that has a content of name from the store, which had it when the plan was made.
+func (r *restore) content(ctx context.Context, name string) func(hash string) ([]byte, error) {
+	return func(hash string) ([]byte, error) {
+		r.reading.Lock()
+		defer r.reading.Unlock()
 		b, err := r.db.Content(ctx, hash)
 		if errors.Is(err, checkpoint.ErrNoContent) {
 			err = Refuse(NotStored, name, rewind.JustRemoved)

@@ -16,7 +16,6 @@ import (
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/run"
@@ -471,7 +470,7 @@ func (r *running) file(ctx context.Context, c *run.Change, name string) error {
 	}
 	ch := RunChange{Ignored: ignored}
 	if t.After.From == nil {
-		ch.Added, ch.Removed = diff.Counts(Hunks(t))
+		ch.Added, ch.Removed = Counts(t)
 	}
 	r.note(c, ch)
 	return nil

@@ -18,7 +18,7 @@ type Entry struct {
 	fs     *FS
 	fd     descriptor // O_PATH on the directory
 	pin    *pin       // what fd is of
-	dir    Object     // the directory
+	dir    *Object    // the directory; a temporary name has that of the entry that it is beside
 	base   string
 	object Object // the occupant when last looked at
 	links  bool   // a symbolic link there may itself be loaded; see EntryLink

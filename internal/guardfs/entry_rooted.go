@@ -15,7 +15,7 @@ type Entry struct {
 	fs     *FS
 	root   *dirRoot
 	fi     fs.FileInfo // of the directory
-	dir    Object
+	dir    *Object
 	base   string
 	object Object
 	links  bool  // a symbolic link there may itself be loaded; see EntryLink

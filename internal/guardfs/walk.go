@@ -119,7 +119,8 @@ func (f *FS) entryFor(path string, a Access) (*Entry, error) {
 	}
 	t := f.walkDir(dir)
 	defer t.close()
-	p := &Entry{fs: f, dir: t.object, base: base, links: true}
+	top := t.object
+	p := &Entry{fs: f, dir: &top, base: base, links: true}
 	p.object = Object{Spelled: path, True: join(t.object.True, base), Hops: t.object.Hops}
 	if t.err != nil {
 		if err := f.judge.Judge(p.object, absent(a)); err != nil {

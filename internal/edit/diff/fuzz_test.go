@@ -33,6 +33,9 @@ func FuzzPatch(f *testing.F) {
 		if added-removed != len(b)-len(a) {
 			t.Fatalf("+%d -%d for %d → %d lines", added, removed, len(a), len(b))
 		}
+		if a, r := Count(before, after); a != added || r != removed {
+			t.Fatalf("+%d -%d counted, +%d -%d in the patch", a, r, added, removed)
+		}
 		Unified("name", Edited, hs)
 		Snippet(hs, nil)
 	})

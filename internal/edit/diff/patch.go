@@ -167,6 +167,15 @@ func Counts(hs []Hunk) (added, removed int) {
 	return added, removed
 }
 
+// Count gives the lines that the patch of the same texts adds and removes, without making it.
+func Count(before, after []byte) (added, removed int) {
+	head, tail := SameEnds(before, after)
+	for _, c := range Changes(Lines(before[head:len(before)-tail]), Lines(after[head:len(after)-tail])) {
+		added, removed = added+c.B1-c.B0, removed+c.A1-c.A0
+	}
+	return added, removed
+}
+
 // Ends says on which sides of a change there is a file.
 type Ends int
 
