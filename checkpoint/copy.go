@@ -98,7 +98,7 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 	}
 }
 
-// errMoved says that a content went while it was copied. Another look finds it elsewhere, or not needed any more.
+// errMoved says that a content went while it was copied. A second look finds it elsewhere, or finds that no operation needs it any more.
 var errMoved = errors.New("a content went while it was copied")
 
 // run copies what comes after the number since of from.
@@ -545,7 +545,7 @@ func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int
 	return id, err
 }
 
-// putTrashOf writes the entries of the trash of r. op is the number of r in to.
+// putTrashOf writes the entries of the trash that r has. op is the number of r here.
 func (tx *tx) putTrashOf(ctx context.Context, r *record, op int64) error {
 	for i := range r.trash {
 		if err := tx.putTrash(ctx, &r.trash[i], op); err != nil {
