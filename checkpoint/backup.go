@@ -76,7 +76,7 @@ func (d *DB) copyInto(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = Copy(ctx, d, to, CopyOptions{})
+	_, err = Copy(ctx, d, to)
 	return errors.Join(err, to.Close(), localdir.Sync(dir))
 }
 

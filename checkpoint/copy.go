@@ -13,12 +13,6 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// CopyOptions says which operations Copy takes.
-type CopyOptions struct {
-	Session *Scope // only those of this session of this principal; nil: of all
-	Since   int64  // only those after Copied.Through of an earlier copy from the same store
-}
-
 // Copied counts the things that a copy brought.
 type Copied struct {
 	Operations int   `json:"operations"`
@@ -27,7 +21,6 @@ type Copied struct {
 	Sealed     int   `json:"sealed"`   // of the contents: encrypted to a key that is not at hand, so that nobody compared them with their hash
 	Damaged    int   `json:"damaged"`  // contents that the source has lost: their operations say SkipDamaged
 	Waiting    int   `json:"waiting"`  // operations that stay behind, since one of them, or one before them, is open
-	Through    int64 `json:"through"`  // up to here all of the source is in the target: see CopyOptions.Since
 }
 
 // Copy copies operations of from into to, with their contents, turns, marks and entries of the trash. They keep their ids, times and
@@ -40,17 +33,11 @@ type Copied struct {
 // What retention took of from is gone in to as well, and to knows it. Marks that are set in from after an operation was copied are not
 // copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A *FullError says
 // that to is full: nothing in it is removed to make room.
-func Copy(ctx context.Context, from, to *DB, o CopyOptions) (Copied, error) {
+func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 	c := &copier{from: from, to: to, who: anybody, holes: true}
-	if o.Session != nil {
-		if o.Session.AllSessions {
-			return Copied{}, &BadOpError{"", "a copy is of one session or of all"}
-		}
-		c.who = *o.Session
-	}
 	newest, err := c.newest(ctx)
 	if err == nil {
-		err = c.run(ctx, max(o.Since, newest))
+		err = c.run(ctx, newest)
 	}
 	if err != nil {
 		return c.r, fmt.Errorf("copying checkpoints: %w", err)
@@ -70,21 +57,24 @@ type copier struct {
 	marks bool                  // an operation that to has gets the marks, the outcome and the trash of r
 	// still is asked, while nobody else writes to to, whether r is as the operation is now. May be nil.
 	still func(ctx context.Context, r *record) error
-	r     Copied
+
+	through int64 // up to this number of from all is in to
+	r       Copied
 }
 
 // newest is the number in from of the newest operation that to has, too; 0 for none.
 func (c *copier) newest(ctx context.Context) (int64, error) {
 	for below := int64(afterAll); ; {
 		var seqs []int64
-		var ids, times []string
+		var times []string
+		var ids []any
 		err := c.from.view(ctx, func(h *history) error {
 			w, err := h.scope(ctx, c.who, "op.session")
 			if err != nil {
 				return err
 			}
 			w.and("seq < ?", below)
-			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 500", w.args, func(row scanner) error {
+			return each(ctx, h.q, "SELECT seq, id, id || ' ' || ts FROM op"+w.sql()+" ORDER BY seq DESC LIMIT 100", w.args, func(row scanner) error {
 				var id, time string
 				err := row.Scan(&below, &id, &time)
 				seqs, ids, times = append(seqs, below), append(ids, id), append(times, time)
@@ -96,7 +86,7 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 		}
 		var there []string
 		err = c.to.view(ctx, func(h *history) (err error) {
-			there, err = among[string, string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id", ids)
+			there, err = column[string](ctx, h.q, "SELECT id || ' ' || ts FROM op WHERE id IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
 			return err
 		})
 		if err != nil {
@@ -108,25 +98,7 @@ func (c *copier) newest(ctx context.Context) (int64, error) {
 	}
 }
 
-// among is column for a query that ends in an IN of keys.
-func among[K, V any](ctx context.Context, q querier, query string, keys []K) (out []V, err error) {
-	const most = 32
-	query += " IN (?" + strings.Repeat(",?", most-1) + ")" // one statement for any number of keys, which is compiled once
-	for some := range slices.Chunk(keys, most) {
-		args := make([]any, most)
-		for i := range args {
-			args[i] = some[min(i, len(some)-1)]
-		}
-		found, err := column[V](ctx, q, query, args...)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-// errMoved says that a large content went while it was copied. Another look finds it elsewhere, or not needed any more.
+// errMoved says that a content went while it was copied. A second look finds it elsewhere, or finds that no operation needs it any more.
 var errMoved = errors.New("a content went while it was copied")
 
 // run copies what comes after the number since of from.
@@ -134,11 +106,11 @@ func (c *copier) run(ctx context.Context, since int64) error {
 	if err := c.to.pack.NeedKey(ctx); err != nil { // it would need a transaction of its own
 		return err
 	}
-	c.r.Through = since
+	c.through = since
 	for again := false; ; {
 		var r *record
 		err := c.from.view(ctx, func(h *history) error {
-			seq, err := c.next(ctx, h, c.r.Through)
+			seq, err := c.next(ctx, h, c.through)
 			if err == nil && seq != 0 {
 				r, err = c.take(ctx, h, seq, again)
 			}
@@ -156,7 +128,7 @@ func (c *copier) run(ctx context.Context, since int64) error {
 		if r == nil {
 			return c.rest(ctx)
 		}
-		c.r.Through = r.seq
+		c.through = r.seq
 	}
 }
 
@@ -189,7 +161,7 @@ type record struct {
 	after    [2]ID // of what it undoes and restores, if retention took that: the first that is left after it
 	turn     int64
 	turns    []turnRow // that began since the operation before of the session, and its own; the oldest first
-	trash    [][]any
+	trash    []Trashed
 	gone     int64 // of the session: the newest operation that retention took
 	hole     bool  // retention took what was before it
 	sessions []sessionGone
@@ -231,10 +203,20 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, again bool) (*
 			coalesce((SELECT max(o.seq) FROM op o WHERE o.session=op.session AND o.seq < op.seq), 0)
 		FROM op JOIN session s ON s.id=op.session WHERE op.seq=?`, seq).Scan(&session, &r.turn, &r.gone, &before)
 	if err == nil {
-		r.turns, err = turnsOf(ctx, h.q, "session=? AND (id=? OR after >= ? AND after < ?)", session, r.turn, before, seq)
+		const turns = "SELECT id, after, ts, name FROM turn WHERE session=? AND (id=? OR after >= ? AND after < ?) ORDER BY id"
+		err = each(ctx, h.q, turns, []any{session, r.turn, before, seq}, func(row scanner) error {
+			var t turnRow
+			err := row.Scan(&t.id, &t.after, &t.ts, &t.name)
+			r.turns = append(r.turns, t)
+			return err
+		})
 	}
 	if err == nil {
-		r.trash, err = trashRows(ctx, h.q, "op=?", seq)
+		err = each(ctx, h.q, trashColumns+" WHERE t.op=? ORDER BY t.id", []any{seq}, func(row scanner) error {
+			_, t, err := scanTrashed(row)
+			r.trash = append(r.trash, t)
+			return err
+		})
 	}
 	for i, of := range [2]struct {
 		id ID
@@ -253,34 +235,9 @@ func (c *copier) take(ctx context.Context, h *history, seq int64, again bool) (*
 	return r, err
 }
 
-// turnsOf lists the turns for which term holds, the oldest first.
-func turnsOf(ctx context.Context, q querier, term string, args ...any) (out []turnRow, err error) {
-	err = each(ctx, q, "SELECT id, after, ts, name FROM turn WHERE "+term+" ORDER BY id", args, func(row scanner) error {
-		var t turnRow
-		err := row.Scan(&t.id, &t.after, &t.ts, &t.name)
-		out = append(out, t)
-		return err
-	})
-	return out, err
-}
-
-// trashRows lists the entries of the trash for which term holds, by the columns that putTrashRow writes.
-func trashRows(ctx context.Context, q querier, term string, args ...any) (out [][]any, err error) {
-	const columns = "SELECT name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident FROM trash WHERE "
-	err = each(ctx, q, columns+term+" ORDER BY id", args, func(row scanner) error {
-		var name, principal, session, kind, ident string
-		var ts, expires, phase, size, files int64
-		var path, parked []byte
-		err := row.Scan(&name, &ts, &expires, &principal, &session, &path, &parked, &phase, &kind, &size, &files, &ident)
-		out = append(out, []any{name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident})
-		return err
-	})
-	return out, err
-}
-
 // takeGone notes what retention took between the operation before and r.
 func (c *copier) takeGone(ctx context.Context, h *history, r *record) error {
-	before := c.r.Through
+	before := c.through
 	between, err := one[int64](ctx, h.q, "SELECT count(*) FROM op WHERE seq > ? AND seq < ?", before, r.seq)
 	if r.hole = between != r.seq-before-1; err != nil || !r.hole {
 		return err
@@ -431,6 +388,15 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 	case !errors.Is(err, sql.ErrNoRows):
 		return false, err
 	}
+	for hash, p := range r.load { // a purge that ends after this comes to this store later
+		kept, err := one[bool](ctx, c.from.r, "SELECT EXISTS (SELECT 1 FROM content WHERE hash=? AND codec IS NOT NULL)", hash[:])
+		if err == nil && !kept && len(p.pieces) > 0 {
+			err = errMoved
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 	last, err := tx.latest(ctx, s.op)
 	if err != nil {
 		return false, err
@@ -475,7 +441,7 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 		}
 	}
 	if err == nil {
-		err = tx.putTrashRows(ctx, r.trash, s.seq)
+		err = tx.putTrashOf(ctx, r, s.seq)
 	}
 	if err != nil {
 		return false, err
@@ -519,7 +485,7 @@ func (c *copier) mark(ctx context.Context, tx *tx, seq int64, r *record) error {
 		err = tx.exec(ctx, "DELETE FROM trash WHERE op=?", seq)
 	}
 	if err == nil {
-		err = tx.putTrashRows(ctx, r.trash, seq)
+		err = tx.putTrashOf(ctx, r, seq)
 	}
 	return err
 }
@@ -579,15 +545,10 @@ func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int
 	return id, err
 }
 
-// putTrashRows writes entries of the trash, which trashRows has read. op is the number of their operation.
-func (tx *tx) putTrashRows(ctx context.Context, rows [][]any, op int64) error {
-	for _, row := range rows {
-		last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
-		if err == nil {
-			err = tx.exec(ctx, `INSERT INTO trash(id, op, name, ts, expires, principal, session, path, parked, phase, kind, size, files, ident)
-				VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, append([]any{last + 1, orNull(op)}, row...)...)
-		}
-		if err != nil {
+// putTrashOf writes the entries of the trash that r has. op is the number of r here.
+func (tx *tx) putTrashOf(ctx context.Context, r *record, op int64) error {
+	for i := range r.trash {
+		if err := tx.putTrash(ctx, &r.trash[i], op); err != nil {
 			return err
 		}
 	}
@@ -646,7 +607,8 @@ func (c *copier) key(ctx context.Context, tx *tx, id int64) (to int64, err error
 	return to, err
 }
 
-// rest begins the turns in which nothing was done yet.
+// rest begins the turns in which nothing was done yet. Left is a turn of a session that saved something before it which is not copied: they
+// would change places.
 func (c *copier) rest(ctx context.Context) error {
 	if c.r.Waiting > 0 {
 		return nil // they come after these
@@ -658,7 +620,8 @@ func (c *copier) rest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.and("t.after >= coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)")
+		const newest = "coalesce((SELECT max(seq) FROM op WHERE op.session=t.session), 0)"
+		w.and("t.after >= "+newest+" AND ? >= "+newest, c.through)
 		const begun = "SELECT s.principal, s.name, t.ts, t.name FROM turn t JOIN session s ON s.id=t.session"
 		return each(ctx, h.q, begun+w.sql()+" ORDER BY t.id", w.args, func(row scanner) error {
 			var t turnRow

@@ -1,9 +1,11 @@
 package checkpoint_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand"
 	"os"
 	"slices"
@@ -14,13 +16,14 @@ import (
 	"filippo.io/age"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
 	"moltisfs/internal/fleetbox"
 )
 
-func copied(t *testing.T, from, to *checkpoint.DB, o checkpoint.CopyOptions) checkpoint.Copied {
+func copied(t *testing.T, from, to *checkpoint.DB) checkpoint.Copied {
 	t.Helper()
-	c, err := checkpoint.Copy(ctx, from, to, o)
+	c, err := checkpoint.Copy(ctx, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +38,8 @@ func TestCopyWhileAHistoryGoesOn(t *testing.T) {
 		every := []int{5, 40}[seed%2]
 		checkpointtest.DriveOver(t, func(step int) *checkpoint.DB {
 			if step%every == every-1 {
-				copied(t, at, other, checkpoint.CopyOptions{})
-				if c := copied(t, at, other, checkpoint.CopyOptions{}); c.Operations+c.Contents > 0 {
+				copied(t, at, other)
+				if c := copied(t, at, other); c.Operations+c.Contents > 0 {
 					t.Fatalf("copied twice: %+v", c)
 				}
 				at, other = other, at
@@ -97,7 +100,7 @@ func answers(t *testing.T, d *checkpoint.DB) map[string]string {
 		put("redo "+session, p, err)
 		k, err := d.Known(ctx, who)
 		put("known "+session, k, err)
-		for turn := range 60 {
+		for turn := range 40 {
 			for _, partial := range []bool{false, true} {
 				p, err := d.Plan(ctx, checkpoint.Restore{Turn: fmt.Sprint(turn), Partial: partial, Principal: "ann", Session: session})
 				put(fmt.Sprint("turn ", turn, session, partial), p, err)
@@ -130,7 +133,7 @@ func sameAnswers(t *testing.T, what string, got, want map[string]string) {
 // historied drives d, marks some of what it has, and lets retention take some. What is pinned stays between what goes.
 func historied(t *testing.T, d *checkpoint.DB, seed int64, forget func([]string) error) {
 	t.Helper()
-	checkpointtest.Drive(t, d, seed, 150)
+	checkpointtest.Drive(t, d, seed, 90)
 	rng := rand.New(rand.NewSource(seed))
 	page, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1000})
 	if err != nil {
@@ -176,7 +179,8 @@ func historied(t *testing.T, d *checkpoint.DB, seed int64, forget func([]string)
 // A copy answers every question as its original: after retention, in parts.
 func TestCopyAnswersAsTheOriginal(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(6)) {
+	first := 3 * rand.Int63n(2)
+	for seed := first; seed < first+3; seed++ {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		from := open(t, t.TempDir(), checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed/3%2]})
@@ -192,7 +196,7 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 				Changes: []checkpoint.Change{edit("/else", []byte("1"), []byte("2"))}})
 		}
 		want := answers(t, from)
-		c := copied(t, from, to, checkpoint.CopyOptions{})
+		c := copied(t, from, to)
 		if c.Waiting+c.Damaged+c.Sealed > 0 || c.Operations == 0 || c.Contents == 0 {
 			t.Errorf("%+v", c)
 		}
@@ -201,13 +205,13 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 			got["list"] = want["list"]
 		}
 		sameAnswers(t, fmt.Sprint("seed ", seed), got, want)
-		if again := copied(t, from, to, checkpoint.CopyOptions{}); again.Operations+again.Contents > 0 || again.Through != c.Through {
+		if again := copied(t, from, to); again.Operations+again.Contents > 0 {
 			t.Errorf("copied again: %+v after %+v", again, c)
 		}
 		sound(t, to)
 		// And back into an empty one.
 		back := open(t, t.TempDir(), checkpoint.Options{Now: tick})
-		copied(t, to, back, checkpoint.CopyOptions{})
+		copied(t, to, back)
 		got = answers(t, back)
 		if seed%2 == 1 {
 			got["list"] = want["list"]
@@ -219,7 +223,7 @@ func TestCopyAnswersAsTheOriginal(t *testing.T) {
 // A store moves into a fleet and back: from a directory to PostgreSQL and S3, and into another directory.
 func TestCopyIntoAFleetAndBack(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(checkpointtest.Rounds(4) / 2) {
+	for _, seed := range []int64{rand.Int63n(2)} {
 		clk := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		tick := func() time.Time { clk.t = clk.t.Add(time.Minute); return clk.t }
 		o := checkpoint.Options{Now: tick, KeepWithin: time.Hour, KeepLast: []int{3, checkpoint.KeepNone}[seed%2]}
@@ -236,9 +240,9 @@ func TestCopyIntoAFleetAndBack(t *testing.T) {
 		defer fleet.Close()
 		want := answers(t, from)
 		back := open(t, t.TempDir(), checkpoint.Options{Now: tick})
-		there := copied(t, from, fleet, checkpoint.CopyOptions{})
-		again := copied(t, fleet, back, checkpoint.CopyOptions{})
-		if there.Through = again.Through; there != again || there.Damaged+there.Sealed+there.Waiting > 0 {
+		there := copied(t, from, fleet)
+		again := copied(t, fleet, back)
+		if there != again || there.Damaged+there.Sealed+there.Waiting > 0 {
 			t.Errorf("%+v, and back %+v", there, again)
 		}
 		for name, d := range map[string]*checkpoint.DB{"in the fleet": fleet, "back": back} {
@@ -246,7 +250,7 @@ func TestCopyIntoAFleetAndBack(t *testing.T) {
 			sound(t, d)
 		}
 		for _, to := range []*checkpoint.DB{fleet, back} {
-			if c := copied(t, from, to, checkpoint.CopyOptions{}); c.Operations > 0 {
+			if c := copied(t, from, to); c.Operations > 0 {
 				t.Errorf("copied again: %+v", c)
 			}
 		}
@@ -284,7 +288,7 @@ func TestCopyAfterRetention(t *testing.T) {
 	if r, err := from.GC(ctx, false); err != nil || r.Checkpoints != 3 {
 		t.Fatal(r, err)
 	}
-	copied(t, from, to, checkpoint.CopyOptions{})
+	copied(t, from, to)
 	sameAnswers(t, "all", answers(t, to), answers(t, from))
 	for _, d := range []*checkpoint.DB{from, to} {
 		p, err := d.Plan(ctx, checkpoint.Restore{ID: mine, Principal: ann.Principal, Session: ann.Session})
@@ -303,9 +307,9 @@ func TestCopyAfterRetention(t *testing.T) {
 	}
 }
 
-// What one session sees of itself is the same in a copy of it alone, where no other was at its paths.
-func TestCopyOfOneSession(t *testing.T) {
-	from, to := open(t, t.TempDir(), checkpoint.Options{}), open(t, t.TempDir(), checkpoint.Options{})
+// What one session sees of itself is the same where it alone was fetched, if no other was at its paths.
+func TestFetchOfOneSession(t *testing.T) {
+	to, from, s := shipped(t)
 	for i := range 12 {
 		o := op(edit(fmt.Sprint("/w/f", i%4), source(500, int64(i)), source(500, int64(i+4))))
 		o.Session = fmt.Sprint("s", i%2)
@@ -313,15 +317,11 @@ func TestCopyOfOneSession(t *testing.T) {
 		save(t, from, o)
 	}
 	who := checkpoint.Scope{Principal: "ann", Session: "s1"}
-	if c := copied(t, from, to, checkpoint.CopyOptions{Session: &who}); c.Operations != 6 {
-		t.Errorf("%+v", c)
+	if f, err := s.Fetch(ctx, "bob", "s1"); err != nil || f.Operations != 0 {
+		t.Errorf("of another principal: %+v %v", f, err)
 	}
-	other := checkpoint.Scope{Principal: "bob", Session: "s1"}
-	if c := copied(t, from, to, checkpoint.CopyOptions{Session: &other}); c.Operations != 0 {
-		t.Errorf("of another principal: %+v", c)
-	}
-	if _, err := checkpoint.Copy(ctx, from, to, checkpoint.CopyOptions{Session: &checkpoint.Scope{AllSessions: true}}); err == nil {
-		t.Error("all is not one session")
+	if f, err := s.Fetch(ctx, who.Principal, who.Session); err != nil || f.Operations != 6 {
+		t.Errorf("%+v %v", f, err)
 	}
 	for _, d := range []*checkpoint.DB{from, to} {
 		p, err := d.Undo(ctx, who)
@@ -337,14 +337,9 @@ func TestCopyOfOneSession(t *testing.T) {
 	if err != nil || len(page.Checkpoints) != 6 {
 		t.Errorf("%d %v", len(page.Checkpoints), err)
 	}
-	// The rest comes after it: what is older than what is there is left.
-	save(t, from, op(edit("/w/f9", nil, []byte("x"))))
-	if c := copied(t, from, to, checkpoint.CopyOptions{}); c.Operations != 1 {
-		t.Errorf("%+v", c)
-	}
 }
 
-// Since takes up where an earlier copy ended, and an open operation ends a copy.
+// An open operation ends a copy. The next one goes on there.
 func TestCopyWaitsForWhatIsOpen(t *testing.T) {
 	from, to := open(t, t.TempDir(), checkpoint.Options{}), open(t, t.TempDir(), checkpoint.Options{})
 	save(t, from, op(edit("/w/a", []byte("1"), []byte("2"))))
@@ -353,14 +348,14 @@ func TestCopyWaitsForWhatIsOpen(t *testing.T) {
 	id := save(t, from, o)
 	save(t, from, op(edit("/w/a", []byte("3"), []byte("4"))))
 	save(t, from, op(edit("/w/b", []byte("3"), []byte("4"))))
-	c := copied(t, from, to, checkpoint.CopyOptions{})
+	c := copied(t, from, to)
 	if c.Operations != 1 || c.Waiting != 3 {
 		t.Fatalf("%+v", c)
 	}
 	if err := from.Settle(ctx, id, checkpoint.Aborted); err != nil {
 		t.Fatal(err)
 	}
-	if c = copied(t, from, to, checkpoint.CopyOptions{Since: c.Through}); c.Operations != 3 || c.Waiting != 0 {
+	if c = copied(t, from, to); c.Operations != 3 || c.Waiting != 0 {
 		t.Fatalf("%+v", c)
 	}
 	sameAnswers(t, "settled", answers(t, to), answers(t, from))
@@ -406,7 +401,7 @@ func TestCopyKeepsSealed(t *testing.T) {
 		blind := open(t, dir, checkpoint.Options{})                          // may not
 		to := t.TempDir()
 		d := open(t, to, o)
-		c := copied(t, blind, d, checkpoint.CopyOptions{})
+		c := copied(t, blind, d)
 		if c.Sealed == 0 || c.Damaged > 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -422,17 +417,20 @@ func TestCopyKeepsSealed(t *testing.T) {
 			}
 		}
 		sound(t, reader)
-		if c := copied(t, from, open(t, t.TempDir(), o), checkpoint.CopyOptions{}); c.Sealed > 0 {
+		if c := copied(t, from, open(t, t.TempDir(), o)); c.Sealed > 0 {
 			t.Errorf("with the key they are compared: %+v", c)
 		}
 		again := open(t, t.TempDir(), key)
-		copied(t, d, again, checkpoint.CopyOptions{})
+		copied(t, d, again)
 		for i, b := range texts {
 			if got, err := again.Content(ctx, sum(b)); err != nil || string(got) != string(b) {
 				t.Errorf("%s: text %d in a copy of a copy: %v", name, i, err)
 			}
 		}
 		sound(t, again)
+		if inPostgres(t) {
+			break // one of them
+		}
 	}
 }
 
@@ -450,7 +448,7 @@ func TestCopyOfADamagedStore(t *testing.T) {
 		}
 	}
 	to := open(t, t.TempDir(), checkpoint.Options{})
-	c := copied(t, from, to, checkpoint.CopyOptions{})
+	c := copied(t, from, to)
 	if c.Damaged != 2 || c.Contents != 1 || c.Operations != 1 {
 		t.Errorf("%+v", c)
 	}
@@ -472,7 +470,7 @@ func TestCopyRefuses(t *testing.T) {
 		save(t, from, op(edit(fmt.Sprint("/w/", i), randomText(100<<10, int64(i)), nil)))
 	}
 	to := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
-	c, err := checkpoint.Copy(ctx, from, to, checkpoint.CopyOptions{})
+	c, err := checkpoint.Copy(ctx, from, to)
 	if _, ok := errors.AsType[*checkpoint.FullError](err); !ok || c.Operations < 5 || stats(t, to).Checkpoints != c.Operations {
 		t.Errorf("%+v %v", c, err)
 	}
@@ -486,12 +484,47 @@ func TestCopyRefuses(t *testing.T) {
 	slices.Reverse(page.Checkpoints)
 	save(t, d, op(edit("/w/other", []byte("1"), nil)))
 	tamper(t, twin, "UPDATE op SET id=?, ts=ts-1", string(page.Checkpoints[0].ID))
-	o := checkpoint.CopyOptions{}
-	if _, err = checkpoint.Copy(ctx, from, d, o); err == nil || !strings.Contains(err.Error(), "another checkpoint") {
+	if _, err = checkpoint.Copy(ctx, from, d); err == nil || !strings.Contains(err.Error(), "another checkpoint") {
 		t.Error(err)
 	}
 	from.Close()
-	if _, err := checkpoint.Copy(ctx, from, to, o); !errors.Is(err, checkpoint.ErrClosed) {
+	if _, err := checkpoint.Copy(ctx, from, to); !errors.Is(err, checkpoint.ErrClosed) {
 		t.Error(err)
 	}
+}
+
+// A content that can't be read at present is not taken for damaged: a copy ends there, and goes on when it can.
+func TestCopyOfWhatCannotBeRead(t *testing.T) {
+	shut := &shutBlobs{Store: &blob.Files{Dir: t.TempDir()}}
+	from, to := open(t, t.TempDir(), checkpoint.Options{Blobs: shut}), open(t, t.TempDir(), checkpoint.Options{})
+	large := randomText(600<<10, 3)
+	save(t, from, op(edit("/w/a", nil, nil)))
+	save(t, from, op(edit("/w/b", large, nil)))
+	for _, shut.err = range []error{&checkpoint.UnreachableError{What: "store of large contents", Err: errors.New("it says 403 AccessDenied")},
+		&fs.PathError{Op: "open", Path: "large", Err: fs.ErrPermission}} {
+		if c, err := checkpoint.Copy(ctx, from, to); !errors.Is(err, shut.err) || c.Damaged > 0 {
+			t.Errorf("%+v %v", c, err)
+		}
+		if _, err := from.Content(ctx, sum(large)); !errors.Is(err, shut.err) || errors.As(err, new(*checkpoint.CorruptError)) {
+			t.Error(err)
+		}
+	}
+	shut.err = nil
+	if c := copied(t, from, to); c.Operations != 1 || c.Damaged > 0 {
+		t.Errorf("%+v", c)
+	}
+	sameAnswers(t, "then", answers(t, to), answers(t, from))
+}
+
+// shutBlobs is a store of large contents that nobody can read while err is set.
+type shutBlobs struct {
+	blob.Store
+	err error
+}
+
+func (s *shutBlobs) Get(ctx context.Context, name string, size int64) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.Get(ctx, name, size)
 }

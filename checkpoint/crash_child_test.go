@@ -64,7 +64,7 @@ func shipping(dir string, seed int64) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	if _, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond}); err != nil {
+	if _, err := checkpoint.Ship(ctx, local, remote); err != nil {
 		return err
 	}
 	b := source(9000, seed)

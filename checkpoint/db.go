@@ -85,8 +85,6 @@ type DB struct {
 	blobs blob.Store
 	pack  *blob.Packer
 
-	used atomic.Int64 // bytes of MaxBytes, as they were measured last
-
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
 	looked   atomic.Int64  // when it was looked last whether retention is due
@@ -181,10 +179,7 @@ func (d *DB) open() (err error) {
 	if err == nil {
 		err = d.c.opened(ctx, d.r)
 	}
-	if err != nil {
-		return err
-	}
-	return d.measure(ctx, d.r)
+	return err
 }
 
 // closeBudget bounds the time that Close spends on retention.
@@ -320,15 +315,6 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		defer c.ExecContext(ctx, "COMMIT") //nolint:errcheck // it has changed nothing
 		return fn(&history{q: c})
 	}))
-}
-
-// measure notes how many bytes of MaxBytes the store takes.
-func (d *DB) measure(ctx context.Context, q querier) error {
-	used, _, err := d.c.size(ctx, q)
-	if err == nil {
-		d.used.Store(used)
-	}
-	return err
 }
 
 type scanner interface{ Scan(...any) error }

@@ -95,14 +95,15 @@ func (d *DB) retain(ctx context.Context) {
 // makeRoom evicts checkpoints for a save that did not fit.
 func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
 	return d.clean(ctx, func() error {
-		if err := d.measure(ctx, d.r); err != nil {
+		used, _, err := d.c.size(ctx, d.r)
+		if err != nil {
 			return err
 		}
-		need := full.Bytes - d.used.Load()
+		need := full.Bytes - used
 		if need > d.o.MaxBytes {
 			return full
 		}
-		_, err := d.gc(ctx, false, need)
+		_, err = d.gc(ctx, false, need)
 		return err
 	})
 }
@@ -141,7 +142,7 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 			return cmp.Or(err, errEnough)
 		})
 		if err == errEnough {
-			err = d.measure(ctx, d.r)
+			err = nil
 		}
 		return c.r, err
 	}
@@ -172,6 +173,7 @@ func (d *DB) gc(ctx context.Context, dry bool, need int64) (GCResult, error) {
 type collector struct {
 	d        *DB
 	need     int64
+	used     int64 // bytes of MaxBytes, as they were measured last
 	transact func(context.Context, func(context.Context, *tx) error) error
 	q        querier
 	r        GCResult
@@ -209,16 +211,16 @@ const oldestQuery = `SELECT seq, (SELECT coalesce(sum(? + coalesce(b.bytes, 0) +
 // collect removes what is too old, and then the oldest for MaxBytes.
 func (c *collector) collect(ctx context.Context) error {
 	d := c.d
-	if err := d.measure(ctx, c.q); err != nil {
+	if err := c.measure(ctx); err != nil {
 		return err
 	}
-	before, cut := d.used.Load(), clampNs(d.o.Now().Add(-d.o.KeepWithin))
+	before, cut := c.used, clampNs(d.o.Now().Add(-d.o.KeepWithin))
 	seqs, err := column[int64](ctx, c.q, agedQuery, cut, d.o.KeepLast, cut)
 	if err == nil {
 		err = c.remove(ctx, seqs)
 	}
-	for err == nil && d.used.Load()+c.need > d.o.MaxBytes {
-		over := d.used.Load() + c.need - d.o.MaxBytes/10*9
+	for err == nil && c.used+c.need > d.o.MaxBytes {
+		over := c.used + c.need - d.o.MaxBytes/10*9
 		seqs = nil
 		err = each(ctx, c.q, oldestQuery, []any{changeBytes}, func(row scanner) error {
 			var seq, bytes int64
@@ -236,7 +238,7 @@ func (c *collector) collect(ctx context.Context) error {
 		err = c.remove(ctx, seqs)
 		c.r.Evicted += c.r.Checkpoints - kept
 	}
-	c.r.Bytes = max(0, before-d.used.Load())
+	c.r.Bytes = max(0, before-c.used)
 	return err
 }
 
@@ -266,7 +268,13 @@ func (c *collector) remove(ctx context.Context, seqs []int64) error {
 		}
 		seqs = rest
 	}
-	return c.d.measure(ctx, c.q)
+	return c.measure(ctx)
+}
+
+// measure notes how many bytes of MaxBytes the store takes.
+func (c *collector) measure(ctx context.Context) (err error) {
+	c.used, _, err = c.d.c.size(ctx, c.q)
+	return err
 }
 
 // remove removes the checkpoints of asked that may go, and the contents that nothing needs any more.

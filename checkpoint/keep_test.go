@@ -258,7 +258,7 @@ func TestRandomWhileCleaning(t *testing.T) {
 		return err
 	})
 	steps := 600
-	if testing.Short() {
+	if testing.Short() || inPostgres(t) {
 		steps = 150
 	}
 	checkpointtest.Drive(t, d, 7, steps)

@@ -69,6 +69,9 @@ func TestNothingTakesWhatIsOpen(t *testing.T) {
 	}
 	for way, w := range ways {
 		for state, begin := range states {
+			if inPostgres(t) && way == "for room" && state != "open" { // it is long there, and the others differ in who is asked
+				continue
+			}
 			t.Run(way+", "+state, func(t *testing.T) {
 				t.Parallel()
 				limits := w.o

@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/fleetbox"
 )
 
-// TestInPostgres runs these tests on stores in PostgreSQL and S3: see open.
+// TestInPostgres runs these tests on stores in PostgreSQL and S3: see open. Left out are those of what does not know which catalog it has.
 func TestInPostgres(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T){
@@ -33,16 +33,15 @@ func TestInPostgres(t *testing.T) {
 		"NoChangeFromOutsideWhereRetentionTookTheNewest": TestNoChangeFromOutsideWhereRetentionTookTheNewest,
 		"TurnsOfOneNameGo":                               TestTurnsOfOneNameGo, "Seen": TestSeen,
 		"NothingTakesWhatIsOpen": TestNothingTakesWhatIsOpen, "SettledForEveryProcess": TestSettledForEveryProcess,
-		"OpenRows": TestOpenRows, "WhatIsNeverOpen": TestWhatIsNeverOpen,
-		"PurgeNeedsATarget": TestPurgeNeedsATarget, "PurgeBesideSaves": TestPurgeBesideSaves,
+		"OpenRows":                   TestOpenRows,
+		"PurgeBesideSaves":           TestPurgeBesideSaves,
 		"PurgeLeavesTheEmptyContent": TestPurgeLeavesTheEmptyContent, "PurgeOfWhatIsOpen": TestPurgeOfWhatIsOpen,
 		"PurgedIsNotChangedOutside":       TestPurgedIsNotChangedOutside,
 		"UndoOfARunPastWhatRetentionTook": TestUndoOfARunPastWhatRetentionTook, "UndoIsOfTheNewest": TestUndoIsOfTheNewest,
 		"WhatAnUndoOfARunTakes": TestWhatAnUndoOfARunTakes,
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
-		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter, "TamperedContentIsCorrupt": TestTamperedContentIsCorrupt,
-		"Appended": TestAppended, "AppendedIsSkipped": TestAppendedIsSkipped, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine, "ManyProcesses": TestManyProcesses,
-		"CopyAfterRetention": TestCopyAfterRetention, "CopyOfOneSession": TestCopyOfOneSession, "CopyWaitsForWhatIsOpen": TestCopyWaitsForWhatIsOpen,
+		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter,
+		"Appended":                     TestAppended, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine,
 		"CopyKeepsSealed": TestCopyKeepsSealed,
 	} {
 		t.Run(name, test)
@@ -54,7 +53,7 @@ func TestInPostgres(t *testing.T) {
 func TestManyGateways(t *testing.T) {
 	t.Parallel()
 	database, contents := fleetbox.Database(t), fleetbox.Contents(t, nil)
-	const gateways, each, kept = 8, 100, 3
+	const gateways, each, kept = 8, 40, 3
 	for name, o := range map[string]checkpoint.Options{"all is kept": {}, "little is kept": {KeepWithin: checkpoint.KeepNone, KeepLast: kept}} {
 		t.Run(name, func(t *testing.T) {
 			var all sync.WaitGroup
@@ -81,7 +80,7 @@ func TestManyGateways(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if g < 2 && i%20 == 19 {
+						if g < 2 && i%10 == 9 {
 							if _, err := d.GC(ctx, false); err != nil {
 								t.Error(err)
 							}
@@ -370,10 +369,12 @@ const fleetVar = "MOLTISFS_CHECKPOINT_TEST_FLEET"
 // fleets are the databases and contents, with a space between them, that tests below TestInPostgres have instead of a directory, by that.
 var fleets sync.Map
 
+func inPostgres(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestInPostgres/") }
+
 // fleetOf gives the fleet that has the store which would be in dir, "" for none.
 func fleetOf(t testing.TB, dir string) string {
 	t.Helper()
-	if !strings.HasPrefix(t.Name(), "TestInPostgres/") {
+	if !inPostgres(t) {
 		return ""
 	}
 	f, ok := fleets.Load(dir)

@@ -110,7 +110,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 	if err := d.alone(ctx, d.c.scour); err != nil {
 		return w.r, fmt.Errorf("the contents are gone from the catalog, but free space could not be cleaned: %w", err)
 	}
-	return w.r, d.measure(ctx, d.r)
+	return w.r, nil
 }
 
 type purger struct {
@@ -271,10 +271,6 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 				return err
 			}
 		}
-	}
-	// What is on its way to another store is read again: see Shipper.still.
-	if err := tx.exec(ctx, "UPDATE unsent SET draw=?", drawn()); err != nil {
-		return err
 	}
 	return tx.drop(ctx, w.targets, &GCResult{})
 }

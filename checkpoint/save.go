@@ -146,7 +146,7 @@ func (s *save) fits(ctx context.Context, tx *tx) error {
 	if err != nil {
 		return err
 	}
-	if s.d.used.Store(used); used > s.d.o.MaxBytes {
+	if used > s.d.o.MaxBytes {
 		return &FullError{Bytes: used, Max: s.d.o.MaxBytes}
 	}
 	return nil
@@ -244,9 +244,11 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	t := *ch.Trash
 	t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, s.id
 	t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
+	t.ID, t.Moving = "", true
 	if err := t.complete(); err != nil {
 		return err
 	}
+	t.Agent = false
 	err = tx.putTrash(ctx, &t, s.seq)
 	s.trashed = append(s.trashed, t)
 	return err
@@ -427,10 +429,10 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	var out []byte
 	for _, r := range slices.Backward(rows) {
 		out, err = d.pack.Unpack(ctx, &r, out)
-		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnreachableError)) || err != nil && ctx.Err() != nil {
+		switch unread := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*UnreachableError)); {
+		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err
-		}
-		if err != nil {
+		case err != nil:
 			return nil, &CorruptError{h.String(), err.Error()}
 		}
 	}

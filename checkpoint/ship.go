@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -19,11 +18,8 @@ type Shipper struct {
 	failed        atomic.Pointer[error]
 }
 
-// ShipOptions of Ship.
-type ShipOptions struct {
-	// Idle is the longest time between two looks for what another process has saved; 2 seconds when 0.
-	Idle time.Duration
-}
+// idle is the longest time between two looks for what another process has saved.
+const idle = 2 * time.Second
 
 // closeShip bounds the time that Shipper.Close sends what is left.
 const closeShip = time.Second
@@ -31,20 +27,17 @@ const closeShip = time.Second
 // Ship begins to send the operations of local, which has Options.Ships, to remote. The first time it copies all that comes after the newest
 // one that remote has, as Copy does. Where remote can't be reached it is tried again: after a tenth of a second, then after twice as long, up to 15
 // seconds. Close ends it; closing the stores does not.
-func Ship(ctx context.Context, local, remote *DB, o ShipOptions) (*Shipper, error) {
+func Ship(ctx context.Context, local, remote *DB) (*Shipper, error) {
 	if !local.o.Ships {
 		return nil, &BadOpError{"", "the store was not opened to be shipped"}
 	}
-	if o.Idle <= 0 {
-		o.Idle = 2 * time.Second
-	}
 	s := &Shipper{local: local, remote: remote, done: make(chan struct{})}
 	ctx, s.stop = context.WithCancel(ctx)
-	go s.loop(ctx, o.Idle)
+	go s.loop(ctx)
 	return s, nil
 }
 
-func (s *Shipper) loop(ctx context.Context, idle time.Duration) {
+func (s *Shipper) loop(ctx context.Context) {
 	defer close(s.done)
 	const first, most = 100 * time.Millisecond, 15 * time.Second
 	retry := first
@@ -229,7 +222,7 @@ func (s *Shipper) begin(ctx context.Context) error {
 		return err
 	}
 	return s.local.write(ctx, "beginning to ship", true, func(ctx context.Context, tx *tx) error {
-		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? ON CONFLICT DO NOTHING", drawn(), c.r.Through)
+		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? ON CONFLICT DO NOTHING", drawn(), c.through)
 		if err == nil {
 			err = tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('ships', 1) ON CONFLICT DO NOTHING")
 		}
@@ -300,40 +293,33 @@ func (s *Shipper) Fetch(ctx context.Context, principal, session string) (f Fetch
 		return f, err
 	}
 	who := Scope{Principal: principal, Session: session}
-	var ids []string
-	waiting := 0
+	var here, waiting int // operations of the session, and of these those that the remote store does not have
 	err = s.local.view(ctx, func(h *history) error {
 		w, err := h.scope(ctx, who, "op.session")
 		if err != nil {
 			return err
 		}
-		const fresh = "EXISTS (SELECT 1 FROM unsent u WHERE u.op=op.seq AND u.fresh=1)"
-		fine, not := w.with("NOT "+fresh), w.with(fresh)
-		if ids, err = column[string](ctx, h.q, "SELECT id FROM op"+fine.sql()+" ORDER BY seq DESC LIMIT 32", fine.args...); err == nil {
-			waiting, err = one[int](ctx, h.q, "SELECT count(*) FROM op"+not.sql(), not.args...)
-		}
-		return err
+		const counts = "SELECT count(*), count(u.op) FROM op LEFT JOIN unsent u ON u.op=op.seq AND u.fresh=1"
+		return h.q.QueryRowContext(ctx, counts+w.sql(), w.args...).Scan(&here, &waiting)
 	})
-	if err != nil {
-		return f, err
-	}
 	c := &copier{from: s.remote, to: s.local, who: who, holes: true, evict: true}
 	var since int64 // the newest operation there that was here
-	err = s.remote.view(ctx, func(h *history) error {
-		w, err := h.scope(ctx, who, "op.session")
-		if err != nil || len(ids)+waiting == 0 {
+	if err == nil && here > 0 {
+		since, err = c.newest(ctx)
+	}
+	if err == nil && here > 0 {
+		err = s.remote.view(ctx, func(h *history) error {
+			w, err := h.scope(ctx, who, "op.session")
+			if err == nil && since == 0 && here > waiting { // retention took them there
+				since, err = one[int64](ctx, h.q, "SELECT coalesce(gone, 0) FROM session WHERE principal=? AND name=?", principal, session)
+			}
+			if err == nil && waiting > 0 {
+				w.and("op.seq > ?", since)
+				f.Left, err = one[int](ctx, h.q, "SELECT count(*) FROM op"+w.sql(), w.args...)
+			}
 			return err
-		}
-		there, err := among[string, int64](ctx, h.q, "SELECT seq FROM op WHERE id", ids)
-		if since = slices.Max(append(there, 0)); err == nil && len(there) == 0 && len(ids) > 0 { // retention took them there
-			since, err = one[int64](ctx, h.q, "SELECT coalesce(gone, 0) FROM session WHERE principal=? AND name=?", principal, session)
-		}
-		if err == nil && waiting > 0 {
-			w.and("op.seq > ?", since)
-			f.Left, err = one[int](ctx, h.q, "SELECT count(*) FROM op"+w.sql(), w.args...)
-		}
-		return err
-	})
+		})
+	}
 	if err == nil && waiting == 0 {
 		err = c.run(ctx, since)
 	}

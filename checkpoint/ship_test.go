@@ -76,7 +76,7 @@ func TestShippedAnswersAsTheLocal(t *testing.T) {
 			behind(t, local, len(order(t, local)))
 			round(t, s)
 		} else {
-			loop, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+			loop, err := checkpoint.Ship(ctx, local, remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func TestTwoShippers(t *testing.T) {
 	var shippers []*checkpoint.Shipper
 	for range 2 {
 		d := open(t, dir, checkpoint.Options{Ships: true})
-		s, err := checkpoint.Ship(ctx, d, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+		s, err := checkpoint.Ship(ctx, d, remote)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestShipBegins(t *testing.T) {
 	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints == 0 {
 		t.Fatal(r, err)
 	}
-	if _, err := checkpoint.Ship(ctx, d, d, checkpoint.ShipOptions{}); err == nil {
+	if _, err := checkpoint.Ship(ctx, d, d); err == nil {
 		t.Error("without Ships nothing is noted, so nothing could be sent")
 	}
 	local, remote := open(t, dir, checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{})
@@ -353,7 +353,7 @@ func TestShipWhileTheDatabaseIsGone(t *testing.T) {
 	}
 	defer remote.Close()
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
-	s, err := checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{Idle: time.Millisecond})
+	s, err := checkpoint.Ship(ctx, local, remote)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -115,11 +116,11 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			dir, remoteDir, d := t.TempDir(), t.TempDir(), &death{}
 			var acknowledged []ID
 			deaths := 0
-			step := 1
+			step := 3 // another part of the statements each time
 			if name == "bad" || testing.Short() {
-				step = 5
+				step = 7
 			}
-			for n := 1; ; n += step {
+			for n := 1 + rand.IntN(step); ; n += step {
 				d.never()
 				local, remote := dying(t, dir, d, Options{Ships: true}), dying(t, remoteDir, d, Options{})
 				s := Sender(local, remote)
@@ -252,7 +253,8 @@ func TestShipmentCutAtEveryMessage(t *testing.T) {
 			}
 			ctx := t.Context()
 			var acknowledged []ID
-			for n, calm := 1, 0; calm < 2; n++ {
+			const step = 4 // another part of the messages each time
+			for n, calm := 1+rand.IntN(step), 0; calm < 2; n += step {
 				op, _ := someOp(n, nil)
 				saved, err := local.Save(ctx, op)
 				if err == nil {
@@ -272,12 +274,12 @@ func TestShipmentCutAtEveryMessage(t *testing.T) {
 						t.Fatal(n, err)
 					}
 				}
-				if n > 500 {
+				if n > 1000 {
 					t.Fatal("no end")
 				}
 			}
-			if len(acknowledged) < 15 {
-				t.Error("a shipment has only", len(acknowledged), "messages")
+			if len(acknowledged)*step < 15 {
+				t.Error("a shipment has only", len(acknowledged)*step, "messages")
 			}
 			if err := round(ctx); err != nil {
 				t.Fatal(err)
@@ -303,7 +305,7 @@ func TestCopyKilledAtEveryStatement(t *testing.T) {
 		d.never()
 		to := dying(t, dir, d, Options{})
 		d.left = n
-		c, err := Copy(t.Context(), from, to, CopyOptions{})
+		c, err := Copy(t.Context(), from, to)
 		d.left = 0
 		to.Close()
 		d.never()
@@ -323,46 +325,103 @@ func TestCopyKilledAtEveryStatement(t *testing.T) {
 	same(t, from, to, nil, false)
 }
 
-// What was read before another process sent a newer state, or before a purge, is not sent any more.
+// What was read before another process sent a newer state is not sent any more.
 func TestStaleShipment(t *testing.T) {
 	local, remote := fresh(t, Options{Ships: true}), fresh(t, Options{})
 	s, ctx := Sender(local, remote), t.Context()
-	op, body := someOp(1, nil)
+	op, _ := someOp(1, nil)
 	op.Opening = Opening{}
 	saved, err := local.Save(ctx, op)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &copier{from: local, to: remote, who: anybody, evict: true, marks: true, still: s.still}
-	for name, change := range map[string]func() error{
-		"a label": func() error { return local.Label(ctx, saved.ID, anybody, "new") },
-		"a purge": func() error {
-			_, err := local.Purge(ctx, Purge{Hash: blob.Hash(sha256.Sum256(body)).String(), Forget: s.Forget})
-			return err
-		},
-	} {
-		if err := local.Label(ctx, saved.ID, anybody, "old"); err != nil {
+	if err := local.Label(ctx, saved.ID, anybody, "old"); err != nil {
+		t.Fatal(err)
+	}
+	var r *record
+	err = local.view(ctx, func(h *history) (err error) {
+		if r, err = c.take(ctx, h, 1, false); err == nil {
+			r.draw, err = one[int64](ctx, h.q, "SELECT draw FROM unsent WHERE op=1")
+		}
+		return err
+	})
+	if err == nil {
+		err = local.Label(ctx, saved.ID, anybody, "new")
+	}
+	for sent := range 2 { // before and after another process has sent it
+		if err != nil {
 			t.Fatal(err)
 		}
-		var r *record
-		err := local.view(ctx, func(h *history) (err error) {
-			if r, err = c.take(ctx, h, 1, false); err == nil {
-				r.draw, err = one[int64](ctx, h.q, "SELECT draw FROM unsent WHERE op=1")
-			}
-			return err
-		})
-		if err == nil {
-			err = change()
+		if err := c.put(ctx, r); !errors.Is(err, errChanged) {
+			t.Errorf("sent %d: %v", sent, err)
 		}
-		for sent := range 2 { // before and after another process has sent it
-			if err != nil {
-				t.Fatal(name, err)
-			}
-			if err := c.put(ctx, r); !errors.Is(err, errChanged) {
-				t.Errorf("%s, sent %d: %v", name, sent, err)
-			}
-			err = s.round(ctx)
-		}
-		same(t, local, remote, nil, false)
+		err = s.round(ctx)
 	}
+	same(t, local, remote, nil, false)
+}
+
+// What a purge took of the source since it was read is not copied, whoever copies: then it would be in the target for good.
+func TestCopyBesideAPurge(t *testing.T) {
+	t.Parallel()
+	from, to, ctx := fresh(t, Options{}), fresh(t, Options{}), t.Context()
+	op, body := someOp(1, nil)
+	op.Opening = Opening{}
+	if _, err := from.Save(ctx, op); err != nil {
+		t.Fatal(err)
+	}
+	c := &copier{from: from, to: to, who: anybody, holes: true}
+	hash := blob.Hash(sha256.Sum256(body)).String()
+	var r *record
+	err := from.view(ctx, func(h *history) (err error) {
+		r, err = c.take(ctx, h, 1, false)
+		return err
+	})
+	if err == nil {
+		_, err = from.Purge(ctx, Purge{Hash: hash})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.put(ctx, r); !errors.Is(err, errMoved) {
+		t.Error(err)
+	}
+	if copied, err := Copy(ctx, from, to); err != nil || copied.Operations != 1 || copied.Damaged > 0 {
+		t.Errorf("%+v %v", copied, err)
+	}
+	if _, err := to.Content(ctx, hash); !errors.Is(err, ErrNoContent) {
+		t.Error(err)
+	}
+	same(t, from, to, nil, false)
+}
+
+// What is saved, and the turn that is begun, while a copy comes to its end, keep their order.
+func TestCopyBesideATurn(t *testing.T) {
+	t.Parallel()
+	from, to, ctx := fresh(t, Options{}), fresh(t, Options{}), t.Context()
+	op, _ := someOp(1, nil)
+	op.Opening, op.Turn = Opening{}, "0"
+	_, err := from.Save(ctx, op)
+	if err == nil {
+		_, err = from.BeginTurn(ctx, Scope{Principal: op.Principal, Session: op.Session}, "1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := func(want ...string) {
+		t.Helper()
+		turns, err := column[string](ctx, to.r, "SELECT name || ' ' || after FROM turn ORDER BY id")
+		if err != nil || !slices.Equal(turns, want) {
+			t.Errorf("%q %v, not %q", turns, err, want)
+		}
+	}
+	c := &copier{from: from, to: to, who: anybody, holes: true} // it has seen no operation yet
+	if err := c.rest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	begun()
+	if _, err := Copy(ctx, from, to); err != nil {
+		t.Fatal(err)
+	}
+	begun("0 0", "1 1")
 }

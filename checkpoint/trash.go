@@ -63,18 +63,19 @@ func (t *Trashed) complete() error {
 	return nil
 }
 
-// putTrash writes the row of an entry that is complete. op is the number of its operation.
+// putTrash writes the row of an entry that is complete, and gives it an id if it has none. op is the number of its operation.
 func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
-	t.Moving = true
 	last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
 	if err != nil {
 		return err
 	}
-	t.ID, t.Agent = TrashID(ids.New(trashPrefix, last+1)), false
+	if t.ID == "" {
+		t.ID = TrashID(ids.New(trashPrefix, last+1))
+	}
 	err = tx.exec(ctx, `INSERT INTO trash(id, name, ts, expires, principal, session, path, parked, op,
 			phase, kind, size, files, ident) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		last+1, t.ID, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
-		[]byte(t.Parked), op, trashMoving, string(t.Kind), t.Size, t.Files, t.Identity)
+		[]byte(t.Parked), op, count(!t.Moving), string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
 		return err
 	}
@@ -82,11 +83,8 @@ func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
 	return nil
 }
 
-// The values of trash.phase.
-const (
-	trashMoving = 0
-	trashParked = 1
-)
+// trashParked is trash.phase of what is not moving; else it is 0.
+const trashParked = 1
 
 // TrashSettle notes whether the payload of an entry lies in the trash, or is on its way back. It is durable on
 // return. ErrNotFound: there is no such entry.

@@ -216,7 +216,8 @@ func (s *S3) List(ctx context.Context, fn func(name string, size int64) error) e
 	return err
 }
 
-// try runs fn, a request with about size bytes, up to three times, while the store does not answer or says that it can't at present.
+// try runs fn, a request with about size bytes, up to three times, while the store does not answer or says that it can't at present. If it
+// refuses, once. Either is an UnreachableError: it tells nothing about the object.
 func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error) (err error) {
 	for n := range s3Tries {
 		if n > 0 {
@@ -239,15 +240,16 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 			return err
 		}
 		said := minio.ToErrorResponse(err)
-		switch status := said.StatusCode; {
-		case said.Code == minio.NoSuchKey:
+		if said.Code == minio.NoSuchKey {
 			return &fs.PathError{Op: "get", Path: said.Key, Err: fs.ErrNotExist}
-		case status == 0: // it was not the store that said it
-			continue
-		case status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500:
+		}
+		status := said.StatusCode // 0: it was not the store that said it
+		if status != 0 {          // its words are left out: they may have a key in them
 			err = fmt.Errorf("it says %d %s", status, said.Code)
-		default: // the words of a store are left out: they may have a key in them
-			return fmt.Errorf("the store of large contents says %d %s", status, said.Code)
+		}
+		again := status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+		if status != 0 && status < 500 && !again {
+			break
 		}
 	}
 	return &UnreachableError{What: "store of large contents", Err: err}

@@ -76,7 +76,7 @@ func other(w http.ResponseWriter, r *http.Request, well http.Handler) {
 	w.Write([]byte("short"))
 }
 
-// Whatever a store answers: what Put acknowledged is there, what was there stays, and an error says whether it is worth another try. None has a
+// Whatever a store answers: what Put acknowledged is there, what was there stays, and only a content of another length is called wrong. None has a
 // key in it.
 func TestMoodyS3(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "thekey")
@@ -93,7 +93,7 @@ func TestMoodyS3(t *testing.T) {
 	}
 	list := func(s *S3) error { return s.List(t.Context(), func(string, int64) error { return nil }) }
 	remove := func(s *S3) error { return s.Delete(t.Context(), name) }
-	const none, away, final = "", "unreachable", "final"
+	const none, away, wrong = "", "unreachable", "wrong"
 	for what, c := range map[string]struct {
 		method string
 		times  int64
@@ -109,20 +109,20 @@ func TestMoodyS3(t *testing.T) {
 		"put, no answer":             {"PUT", 9, never, put, away, 3},
 		"put, the answer is lost":    {"PUT", 1, hangsUp, put, none, 2},
 		"put, all answers are lost":  {"PUT", 9, hangsUp, put, away, 3},
-		"put, no right":              {"PUT", 9, says(403, "InvalidAccessKeyId"), put, final, 1},
+		"put, no right":              {"PUT", 9, says(403, "InvalidAccessKeyId"), put, away, 1},
 		"get, busy twice":            {"GET", 2, says(500, "InternalError"), get, none, 3},
 		"get, busy":                  {"GET", 9, says(500, "InternalError"), get, away, 3},
 		"get, no answer once":        {"GET", 1, never, get, none, 2},
 		"get, cut off once":          {"GET", 1, short, get, none, 2},
 		"get, cut off":               {"GET", 9, short, get, away, 3},
-		"get, another length":        {"GET", 9, other, get, final, 1},
-		"get, no right":              {"GET", 9, says(403, "SignatureDoesNotMatch"), get, final, 1},
-		"get, no bucket":             {"GET", 9, says(404, "NoSuchBucket"), get, final, 1},
+		"get, another length":        {"GET", 9, other, get, wrong, 1},
+		"get, no right":              {"GET", 9, says(403, "SignatureDoesNotMatch"), get, away, 1},
+		"get, no bucket":             {"GET", 9, says(404, "NoSuchBucket"), get, away, 1},
 		"list, busy twice":           {"GET", 2, says(429, "TooManyRequests"), list, none, 3},
 		"list, busy":                 {"GET", 9, says(503, "SlowDown"), list, away, 3},
 		"delete, busy twice":         {"DELETE", 2, says(503, "SlowDown"), remove, none, 3},
 		"delete, the answer is lost": {"DELETE", 1, hangsUp, remove, none, 2},
-		"delete, no right":           {"DELETE", 1, says(403, "AccessDenied"), remove, final, 1},
+		"delete, no right":           {"DELETE", 1, says(403, "AccessDenied"), remove, away, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func TestMoodyS3(t *testing.T) {
 			m.times.Store(c.times)
 			err = c.do(s)
 			_, unreachable := errors.AsType[*UnreachableError](err)
-			if got := map[bool]string{true: away, false: final}[unreachable]; err == nil && c.want != none || err != nil && got != c.want {
+			if got := map[bool]string{true: away, false: wrong}[unreachable]; err == nil && c.want != none || err != nil && got != c.want {
 				t.Errorf("%v, not %q", err, c.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "thekey") || strings.Contains(err.Error(), "thesecret") || errors.Is(err, fs.ErrNotExist)) {

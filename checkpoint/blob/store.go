@@ -51,7 +51,7 @@ type Store interface {
 	List(ctx context.Context, fn func(name string, size int64) error) error
 }
 
-// UnreachableError: a server does not answer, or says that it can't at present.
+// UnreachableError: a server does not answer, says that it can't at present, or refuses. It tells nothing about what is stored there.
 type UnreachableError struct {
 	What string // "database", or "store of large contents"
 	Err  error

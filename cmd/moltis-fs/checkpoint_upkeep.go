@@ -293,7 +293,7 @@ func (in *invocation) importHistory(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		copied, err := checkpoint.Copy(ctx, from, db, checkpoint.CopyOptions{})
+		copied, err := checkpoint.Copy(ctx, from, db)
 		if err = closing(from, err); err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
 				remote, err = checkpoint.Open("", o)
 			}
 			if err == nil {
-				if shipper, err = checkpoint.Ship(ctx, local, remote, checkpoint.ShipOptions{}); err != nil {
+				if shipper, err = checkpoint.Ship(ctx, local, remote); err != nil {
 					err = errors.Join(err, remote.Close())
 				}
 			}
