@@ -290,15 +290,13 @@ func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 // Unwrap gives the cause.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// UnreachableError: the database can't be reached, or does not answer as it should.
+// UnreachableError: the database can't be reached, or does not answer as it should. It does not unwrap: the socket of a server that is
+// down is fs.ErrNotExist, which would be taken for a file that is not there.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
 	return "the fleet's database can't be reached: " + e.Err.Error()
 }
-
-// Unwrap gives the cause.
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 type leaseKey struct{}
 
