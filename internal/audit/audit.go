@@ -336,7 +336,9 @@ func (c *chain) head() (Seen, error) {
 		return Seen{}, errClosed
 	}
 	if c.last == nil {
-		return Seen{}, c.open()
+		if err := c.open(); err != nil {
+			return Seen{}, err
+		}
 	}
 	if err := lock(c.last); err != nil {
 		return Seen{}, err
@@ -346,7 +348,7 @@ func (c *chain) head() (Seen, error) {
 		err = unlocked
 	}
 	for _, name := range []string{c.path, c.older(1)} {
-		if f, gone := os.Open(name); err == nil && gone == nil {
+		if f, gone := os.OpenFile(name, os.O_RDWR, 0); err == nil && gone == nil { // Windows syncs what may be written
 			err = errors.Join(f.Sync(), f.Close())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,6 +111,29 @@ func FuzzString(f *testing.F) {
 			t.Fatalf("%q came back as %q, %v", s, e.Paths, err)
 		}
 	})
+}
+
+// A log tells its ends also where it has written nothing itself.
+func TestHeads(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, dir)
+	if got, err := l.Heads(); err != nil || got[0].Number != 0 || got[1].Number != 0 {
+		t.Errorf("there is no record: %+v, %v", got, err)
+	}
+	must(t, errors.Join(l.Append(full), l.Append(full), l.AppendChange(full)))
+	want, err := l.Heads()
+	if err != nil || want[0].Number != 2 || want[1].Number != 1 || want[1].Chain != Changes {
+		t.Errorf("%+v, %v", want, err)
+	}
+	must(t, l.Close())
+	l = opened(t, dir)
+	if got, err := l.Heads(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	must(t, l.Close())
+	if _, err := l.Heads(); !errors.Is(err, errClosed) {
+		t.Error(err)
+	}
 }
 
 func TestAppend(t *testing.T) {

@@ -55,7 +55,7 @@ func (f *Fleet) Close() error {
 	return err
 }
 
-// sendHeads has the ends of the audit log in a data directory put on record in the fleet, with each heartbeat from now on.
+// sendHeads has the ends of the audit log in a data directory put on record in the fleet from now on.
 func (f *Fleet) sendHeads(dataDir string, cfg config.Audit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

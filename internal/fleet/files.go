@@ -143,7 +143,7 @@ func (f files) List() (names []string, err error) {
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
-	return scanned[string](rows)
+	return scanned(rows)
 }
 
 func (f files) Look(names ...string) ([]state.Info, error) {
@@ -177,11 +177,11 @@ func (f files) Look(names ...string) ([]state.Info, error) {
 	return out, nil
 }
 
-// scanned reads rows of one column.
-func scanned[T any](rows *sql.Rows) (out []T, err error) {
+// scanned gives the names in rows, which have one column.
+func scanned(rows *sql.Rows) (out []string, err error) {
 	defer rows.Close() //nolint:errcheck // rows.Err has it
 	for rows.Next() {
-		var one T
+		var one string
 		if err := rows.Scan(&one); err != nil {
 			return nil, &UnreachableError{err}
 		}
@@ -204,8 +204,8 @@ func (f files) exec(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// soon has a statement of its own commit without waiting for stable storage: what a crash of the database may take of it is no loss, as with a
-// Dir. Only Replace and Hold wait. In an Update it changes nothing.
+// soon is a part of a statement that lets it commit without a wait for stable storage, as a Dir does: Append, Touch and Remove may be lost in a
+// crash of the database. Replace and Hold wait. An Update waits at its end, whatever it has in it.
 func (f files) soon() string {
 	if f.q != querier(f.g.db) {
 		return "''"
@@ -286,7 +286,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 func (f files) release(name, id string) error {
 	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
 			AND (SELECT `+f.soon()+`) IS NOT NULL RETURNING 1)
-		SELECT pg_notify('`+Channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
+		SELECT pg_notify('`+channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
 	return err
 }
 
@@ -302,17 +302,23 @@ func (f files) Held(names ...string) ([]bool, error) {
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
-	held, err := scanned[string](rows)
+	held, err := scanned(rows)
 	for i, name := range names {
 		out[i] = slices.Contains(held, name)
 	}
 	return out, err
 }
 
-// Update is one transaction. The server ends it where the gateway falls silent in the middle, so that it does not keep others waiting.
+// Update is one transaction. If the gateway falls silent in the middle the server ends it, so that it does not keep others waiting.
 func (f files) Update(outer context.Context, lock string, do func(state.Files) error) error {
 	ctx, cancel := context.WithTimeout(outer, f.g.lease+patience) // a network may swallow what is sent
 	defer cancel()
+	select {
+	case f.g.turn <- struct{}{}:
+		defer func() { <-f.g.turn }()
+	case <-ctx.Done():
+		return cmp.Or(outer.Err(), error(&UnreachableError{ctx.Err()}))
+	}
 	tx, err := f.g.db.BeginTx(ctx, nil)
 	if err != nil {
 		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
@@ -356,7 +362,7 @@ BEGIN
 	PERFORM file_turn(d, n);
 	DELETE FROM file WHERE dir = d AND name = n;
 	INSERT INTO file (dir, name, body) VALUES (d, n, b);
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 END $$;
 
 -- file_hold makes a file of these pieces that the gateway me holds. It answers '' for made, 'fenced' or 'exists'.
@@ -374,7 +380,7 @@ BEGIN
 	FOREACH b IN ARRAY pieces LOOP
 		INSERT INTO file (dir, name, body, gateway) VALUES (d, n, b, me);
 	END LOOP;
-	PERFORM pg_notify('` + Channel + `', d || '/' || n);
+	PERFORM pg_notify('` + channel + `', d || '/' || n);
 	RETURN '';
 END $$;
 `

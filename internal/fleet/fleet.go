@@ -24,6 +24,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"moltisfs/internal/state"
 )
 
 // Options are the arguments of Open. Database is needed.
@@ -38,6 +40,7 @@ type Options struct {
 // Gateway is this process in its fleet. Safe for concurrent use.
 type Gateway struct {
 	db     *sql.DB
+	beats  *sql.DB // one connection for heartbeats, which wait for no call
 	config *pgx.ConnConfig
 	name   string
 	logger *slog.Logger
@@ -48,6 +51,7 @@ type Gateway struct {
 	done sync.WaitGroup
 	kick chan struct{} // a heartbeat is due at once
 	free chan struct{} // locks are to be given back
+	turn chan struct{} // as full as there are files.Update
 
 	mu      sync.Mutex
 	id      string    // of the lease; "": there is none
@@ -59,7 +63,6 @@ type Gateway struct {
 	calls   int64     // that have asked for locks
 	held    map[int64]bool
 	freed   []int64 // calls whose locks may still be there
-	hooks   []func(context.Context, *sql.DB) error
 
 	listening sync.Once
 	listeners listeners
@@ -68,9 +71,15 @@ type Gateway struct {
 // patience is how long an answer of the database is waited for.
 const patience = 5 * time.Second
 
-// Open joins the fleet of a database: it connects, makes the tables if they are not there, and takes a lease. The error is of what
-// waiting does not mend: an address that is none, tables of a newer version. A database that can't be reached is none; the Gateway goes
-// on trying, and Fenced says why it may not change anything yet.
+// Bounds of the connections of one gateway: all of its calls, and those of files.Update, which keep one while they wait for each other.
+const (
+	mostConns   = 8
+	mostUpdates = 4
+)
+
+// Open joins the fleet of a database: it connects, makes the tables if they are not there, and takes a lease. It fails if the address can't
+// be read, or if the tables are of a newer version. If the database can't be reached it does not fail: the Gateway goes on trying, and Fenced
+// says why it may not change anything yet.
 func Open(ctx context.Context, o Options) (*Gateway, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
@@ -80,9 +89,11 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 		config.ConnectTimeout = patience
 	}
 	config.RuntimeParams["default_transaction_isolation"] = "read committed" // lock_all looks again after it has waited
-	g := &Gateway{db: stdlib.OpenDB(*config), config: config, name: o.Name, logger: o.Logger, lease: o.Lease,
-		kick: make(chan struct{}, 1), free: make(chan struct{}, 1), held: map[int64]bool{}}
+	g := &Gateway{db: stdlib.OpenDB(*config), beats: stdlib.OpenDB(*config), config: config, name: o.Name, logger: o.Logger, lease: o.Lease,
+		kick: make(chan struct{}, 1), free: make(chan struct{}, 1), turn: make(chan struct{}, mostUpdates), held: map[int64]bool{}}
+	g.db.SetMaxOpenConns(mostConns) // many calls at once wait here, and do not take what the server has for all gateways
 	g.db.SetMaxIdleConns(4)
+	g.beats.SetMaxOpenConns(1)
 	if g.logger == nil {
 		g.logger = slog.New(slog.DiscardHandler)
 	}
@@ -95,7 +106,8 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	g.beat(ctx)
 	if v, ok := errors.AsType[*VersionError](g.failure); ok {
-		g.db.Close() //nolint:errcheck // nothing was written
+		g.db.Close()    //nolint:errcheck // nothing was written
+		g.beats.Close() //nolint:errcheck // nor here
 		return nil, v
 	}
 	g.open, g.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -104,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Close gives the lease back, with all locks.
+// Close ends what the Gateway has started, and gives the lease back, with all locks. Calls MUST be over.
 func (g *Gateway) Close() error {
 	g.end()
 	g.done.Wait()
@@ -114,20 +126,17 @@ func (g *Gateway) Close() error {
 	if id != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, gone := g.db.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id); gone != nil {
+		if _, gone := g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id); gone != nil {
 			err = &UnreachableError{gone} // it ends by itself
 		}
 	}
-	return errors.Join(err, g.db.Close())
+	return errors.Join(err, g.db.Close(), g.beats.Close())
 }
-
-// DB is the database, for those who have tables of their own in it.
-func (g *Gateway) DB() *sql.DB { return g.db }
 
 // Name is the gateway's name for people.
 func (g *Gateway) Name() string { return g.name }
 
-// OnThisMachine says that the gateway with that name runs, or ran, on the machine of this one.
+// OnThisMachine reports whether the gateway with that name runs, or ran, on this machine: whether its host has the same name.
 func (g *Gateway) OnThisMachine(name string) bool {
 	host := func(name string) string { return name[:max(0, strings.LastIndexByte(name, ' '))] }
 	return name == g.name || host(name) != "" && host(name) == host(g.name)
@@ -156,7 +165,7 @@ func (g *Gateway) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	g.mu.Lock()
-	id, hooks := g.id, g.hooks
+	id := g.id
 	g.mu.Unlock()
 	var err error
 	if id != "" {
@@ -164,11 +173,6 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 	if id == "" || errors.Is(err, ErrFenced) {
 		err = g.begin(ctx)
-	}
-	if err == nil {
-		for _, hook := range hooks {
-			err = errors.Join(err, hook(ctx, g.db))
-		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,7 +194,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 	defer cancel()
 	sent := time.Now()
 	var ok bool
-	err := g.db.QueryRowContext(ctx, `WITH renewed AS (
+	err := g.beats.QueryRowContext(ctx, `WITH renewed AS (
 			UPDATE gateway SET lease = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 AND lease > clock_timestamp() RETURNING 1),
 		left_over AS (DELETE FROM lock WHERE ctid IN (
 			SELECT ctid FROM lock WHERE gateway = $1 AND call <= $3 AND NOT call = ANY ($4) FOR UPDATE SKIP LOCKED))
@@ -208,14 +212,14 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 
 // begin takes a lease under a new id.
 func (g *Gateway) begin(ctx context.Context) error {
-	if err := migrate(ctx, g.db); err != nil {
+	if err := migrate(ctx, g.beats); err != nil {
 		if v, ok := errors.AsType[*VersionError](err); ok {
 			return v
 		}
 		return &UnreachableError{err}
 	}
 	sent, id := time.Now(), rand.Text()
-	if _, err := g.db.ExecContext(ctx, "SELECT begin_lease($1, $2, $3)", id, g.name, g.lease.Seconds()); err != nil {
+	if _, err := g.beats.ExecContext(ctx, "SELECT begin_lease($1, $2, $3)", id, g.name, g.lease.Seconds()); err != nil {
 		return &UnreachableError{err} // should it be there, nobody knows its id
 	}
 	g.mu.Lock()
@@ -243,7 +247,7 @@ func (g *Gateway) drop(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.id == id {
-		g.id, g.freed = "", nil
+		g.id, g.until, g.freed = "", time.Time{}, nil
 		clear(g.held)
 	}
 	select {
@@ -257,13 +261,6 @@ func (g *Gateway) has(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.id == id
-}
-
-// OnBeat has f run with each heartbeat, after the lease was renewed. Its error counts as one of the heartbeat.
-func (g *Gateway) OnBeat(f func(ctx context.Context, db *sql.DB) error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hooks = append(g.hooks[:len(g.hooks):len(g.hooks)], f)
 }
 
 // ErrFenced: the lease of the gateway is over, or it has none. All errors of that kind are it.
@@ -284,19 +281,22 @@ func (e *FencedError) Error() string {
 	return text
 }
 
-// Is has it be ErrFenced.
+// Is makes it ErrFenced for errors.Is.
 func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 
 // Unwrap gives the cause.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// UnreachableError: the database can't be reached, or does not answer as it should. It does not unwrap: the socket of a server that is
-// down is fs.ErrNotExist, which would be taken for a file that is not there.
+// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable, and does not unwrap: the
+// socket of a server that is down is fs.ErrNotExist, which would be taken for a file that is not there.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
 	return "the fleet's database can't be reached: " + e.Err.Error()
 }
+
+// Is makes it state.ErrUnreachable for errors.Is.
+func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
 
 type leaseKey struct{}
 
@@ -365,14 +365,8 @@ func (g *Gateway) Health() Health {
 	return Health{g.id, g.name, max(0, time.Until(g.until)), g.beaten, g.failed, g.begun, len(g.held), g.failure}
 }
 
-// Channel is the channel of PostgreSQL that all notifications of a fleet come by.
-const Channel = "fleet"
-
-// Notify wakes the listeners of all gateways whose prefix what begins with.
-func (g *Gateway) Notify(ctx context.Context, what string) error {
-	_, err := g.db.ExecContext(ctx, "SELECT pg_notify($1, $2)", Channel, what)
-	return err
-}
+// channel is the channel of PostgreSQL that all notifications of a fleet come by.
+const channel = "fleet"
 
 // listeners are those who want to be woken.
 type listeners struct {
@@ -431,7 +425,7 @@ func (g *Gateway) hear(ctx context.Context) error {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
-	if _, err := c.Exec(ctx, "LISTEN "+Channel); err != nil {
+	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
 	g.listeners.wake("", true)

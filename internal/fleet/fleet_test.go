@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/state"
 )
 
 func join(t *testing.T, o Options) *Gateway {
@@ -64,10 +66,10 @@ func TestLocks(t *testing.T) {
 		{[]string{"k"}, []string{"k"}, false},
 		{[]string{"k"}, []string{"l", "k"}, false},
 		{[]string{"k", "k"}, []string{"l"}, true},
-		{[]string{SharedPrefix + "k"}, []string{SharedPrefix + "k"}, true},
-		{[]string{SharedPrefix + "k"}, []string{"k"}, false},
-		{[]string{"k"}, []string{SharedPrefix + "k"}, false},
-		{[]string{"k", SharedPrefix + "k"}, []string{SharedPrefix + "k"}, false},
+		{[]string{guardfs.Shared("k")}, []string{guardfs.Shared("k")}, true},
+		{[]string{guardfs.Shared("k")}, []string{"k"}, false},
+		{[]string{"k"}, []string{guardfs.Shared("k")}, false},
+		{[]string{"k", guardfs.Shared("k")}, []string{guardfs.Shared("k")}, false},
 		{[]string{"k"}, nil, true},
 	} {
 		unlock, err := a.Lock(ctx, "holds", c.first...)
@@ -124,7 +126,7 @@ func TestLocksInAnyOrder(t *testing.T) {
 						t.Errorf("%d hold lock %d", n, k)
 					}
 				}
-				if err := gate.DB().PingContext(ctx); err != nil { // long enough to be met
+				if err := gate.db.PingContext(ctx); err != nil { // long enough to be met
 					t.Error(err)
 				}
 				for k := range keys {
@@ -174,7 +176,7 @@ func TestFence(t *testing.T) {
 	if h := a.Health(); h.ID == first || h.Begun != 2 || h.Failed == 0 || h.Held != 0 {
 		t.Errorf("%+v", h)
 	}
-	tx, err := a.DB().BeginTx(context.Background(), nil)
+	tx, err := a.db.BeginTx(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +204,7 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	database := fleetbox.Database(t)
 	a, b := join(t, Options{Database: database}), join(t, Options{Database: database, Name: "b"})
-	tx, err := a.DB().Begin()
+	tx, err := a.db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func TestGuard(t *testing.T) {
 	if err := a.renew(ctx, a.Health().ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.DB().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", a.Health().ID); err != nil {
+	if _, err := b.db.Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", a.Health().ID); err != nil {
 		t.Fatal(err)
 	}
 	if taken(t, b, "k") {
@@ -234,7 +236,7 @@ func TestGuard(t *testing.T) {
 	if !taken(t, b, "k") {
 		t.Error("a lease is over, and its lock is not free")
 	}
-	if tx, err = a.DB().Begin(); err != nil {
+	if tx, err = a.db.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Guard(ctx, row); !errors.Is(err, ErrFenced) {
@@ -245,7 +247,7 @@ func TestGuard(t *testing.T) {
 	}
 	// A lease that is over is not renewed, though its row is there.
 	id := b.Health().ID
-	if _, err := a.DB().Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", id); err != nil {
+	if _, err := a.db.Exec("UPDATE gateway SET lease = clock_timestamp() WHERE id = $1", id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Lock(context.Background(), "asks", "l"); !errors.Is(err, ErrFenced) {
@@ -269,7 +271,7 @@ func TestDatabaseBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As PostgreSQL does with unlogged tables.
-	if _, err := a.DB().Exec("TRUNCATE since, gateway, lock"); err != nil {
+	if _, err := a.db.Exec("TRUNCATE since, gateway, lock"); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -288,6 +290,41 @@ func TestDatabaseBeginsAnew(t *testing.T) {
 	}
 }
 
+// Updates that wait for each other keep neither other calls nor heartbeats waiting.
+func TestManyWait(t *testing.T) {
+	t.Parallel()
+	database := fleetbox.Database(t)
+	a, b := join(t, Options{Database: database, Lease: short}), join(t, Options{Database: database})
+	in, out := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := b.Files("d").Update(t.Context(), "lock", func(state.Files) error { close(in); <-out; return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	<-in
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 3 * mostConns {
+		all.Go(func() {
+			if err := a.Files("d").Update(ctx, "lock", func(state.Files) error { return nil }); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	within(t, "they wait", func() bool { return len(a.turn) == mostUpdates && a.db.Stats().InUse >= mostUpdates })
+	if !taken(t, a, "k") || a.Files("d").Append("x", nil) != nil {
+		t.Error("another call waits with them")
+	}
+	first := a.Health()
+	within(t, "it has heartbeats all the same", func() bool { return a.Health().Beaten.Sub(first.Beaten) > short })
+	if h := a.Health(); h.ID != first.ID || h.Failed > first.Failed {
+		t.Errorf("%+v", h)
+	}
+	cancel()
+	close(out)
+	all.Wait()
+}
+
 func TestListen(t *testing.T) {
 	t.Parallel()
 	database := fleetbox.Database(t)
@@ -299,7 +336,7 @@ func TestListen(t *testing.T) {
 	defer stop2()
 	<-all // it hears now
 	<-others
-	if err := b.Notify(context.Background(), "questions/1"); err != nil {
+	if err := b.Files("questions").Replace("1", nil); err != nil {
 		t.Fatal(err)
 	}
 	<-all
@@ -323,18 +360,16 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
-	beats := make(chan struct{}, 100)
 	wired, wire := fleetbox.Wired(t, database)
 	wire.Cut()
 	g := join(t, Options{Database: wired, Lease: short}) // it is there, and may do nothing
 	if _, err := g.Lock(context.Background(), "asks", "k"); !errors.Is(err, ErrFenced) || !errors.As(err, new(*UnreachableError)) {
 		t.Error(err)
 	}
-	g.OnBeat(func(ctx context.Context, db *sql.DB) error { beats <- struct{}{}; return db.PingContext(ctx) })
 	wire.Mend()
 	within(t, "it has a lease", func() bool { return g.Fenced() == nil })
-	<-beats
-	<-beats
+	first := g.Health().Beaten
+	within(t, "it has another heartbeat", func() bool { return g.Health().Beaten.After(first) })
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
@@ -371,7 +406,7 @@ func BenchmarkLock(b *testing.B) {
 	lock := func(b *testing.B, i, n int) {
 		keys := []string{"op:" + strconv.Itoa(i) + "/" + strconv.Itoa(n), "place " + strconv.Itoa(i), "name " + strconv.Itoa(i)}
 		for d := range 5 {
-			keys = append(keys, SharedPrefix+"tree "+strconv.Itoa(d))
+			keys = append(keys, guardfs.Shared("tree "+strconv.Itoa(d)))
 		}
 		unlock, err := gateways[i].Lock(context.Background(), "Edit", keys...)
 		if err != nil {
@@ -382,7 +417,7 @@ func BenchmarkLock(b *testing.B) {
 	}
 	b.Run("question", func(b *testing.B) { // as small as can be
 		for range b.N {
-			if _, err := gateways[0].DB().Exec("SELECT 1"); err != nil {
+			if _, err := gateways[0].db.Exec("SELECT 1"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -2,9 +2,8 @@ package fleet
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
-	"sync"
+	"time"
 
 	"moltisfs/internal/audit"
 )
@@ -22,10 +21,17 @@ CREATE TABLE IF NOT EXISTS head (
 );
 `
 
-// SendHeads has the last records of both chains of a machine's audit log put on record, with each heartbeat, if there are new ones. heads
-// gives them, as audit.Log.Heads does. machine names the log: it SHOULD be the same for every process that writes it, and for no other log.
+// headsEvery bounds what a gateway adds to the table: two rows a minute.
+const headsEvery = time.Minute
+
+// SendHeads has the last records of both chains of a machine's audit log put on record, where they are new: once in a minute, and at Close.
+// heads gives them, as audit.Log.Heads does. machine names the log: it SHOULD be the same for every process that writes it, and for no
+// other log.
 func (g *Gateway) SendHeads(machine string, heads func() ([]audit.Head, error)) {
-	var mu sync.Mutex // of sent, and of whoever sends
+	g.sendHeads(headsEvery, machine, heads)
+}
+
+func (g *Gateway) sendHeads(every time.Duration, machine string, heads func() ([]audit.Head, error)) {
 	sent := map[string]audit.Seen{}
 	send := func() error {
 		now, err := heads()
@@ -39,16 +45,23 @@ func (g *Gateway) SendHeads(machine string, heads func() ([]audit.Head, error)) 
 		}
 		return err
 	}
-	g.OnBeat(func(context.Context, *sql.DB) error {
-		if mu.TryLock() { // a disk that hangs does not keep the lease from being renewed
-			g.done.Go(func() {
-				defer mu.Unlock()
-				if err := send(); err != nil {
-					g.logger.Warn("the end of the audit log was not put on record", "gateway", g.name, "err", err)
-				}
-			})
+	g.done.Go(func() {
+		again := time.NewTicker(every)
+		defer again.Stop()
+		for closing := false; !closing; {
+			select {
+			case <-again.C:
+			case <-g.open.Done():
+				closing = true
+			}
+			err := g.Fenced() // else a close would wait for a database that is gone
+			if err == nil {
+				err = send()
+			}
+			if err != nil {
+				g.logger.Warn("the end of the audit log was not put on record", "gateway", g.name, "err", err)
+			}
 		}
-		return nil
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// SharedPrefix begins a key that several calls may hold at once, as guardfs.Shared makes it.
-const SharedPrefix = "shared "
+// sharedPrefix begins a key that several calls may hold at once, as guardfs.Shared makes it.
+const sharedPrefix = "shared "
 
 // LockedError: a lock was not free before the deadline. It answers to the context's error as well.
 type LockedError struct {
@@ -27,7 +27,7 @@ func (e *LockedError) Unwrap() error { return e.Err }
 // Holder says who has the lock: the name of the gateway, and what it locks for.
 func (e *LockedError) Holder() string { return e.holder }
 
-// Lock takes the locks of all keys for the lease of ctx (see Begin), all or none, in one statement. A key that begins with SharedPrefix
+// Lock takes the locks of all keys for the lease of ctx (see Begin), all or none, in one statement. A key that begins with sharedPrefix
 // is shared. holder is who locks, for others. It waits until ctx ends, then the error is a *LockedError; but the database is asked once
 // in any case. Locks end with unlock or with the lease, nothing else. Calls of one gateway exclude each other too. unlock does not wait
 // for the database, and may be called more than once; what the gateway gave back it can take again at once.
@@ -38,7 +38,7 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 	}
 	of := map[int64]bool{} // whether it is shared
 	for _, key := range keys {
-		bare, shared := strings.CutPrefix(key, SharedPrefix)
+		bare, shared := strings.CutPrefix(key, sharedPrefix)
 		sum := sha256.Sum256([]byte(bare))
 		k := int64(binary.BigEndian.Uint64(sum[:]))
 		before, known := of[k]

@@ -402,8 +402,7 @@ func (s *journal) apply(e Seen) {
 	}
 }
 
-// append writes one line. The
-// maps change when catchUp reads the line back, so that they follow the order in the file.
+// append writes one line. The maps change when catchUp reads the line back, so that they follow the order in the file.
 func (s *journal) append(e Seen) error {
 	line, err := json.Marshal(e)
 	if err != nil {

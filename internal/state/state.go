@@ -7,12 +7,16 @@ package state
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 )
 
-// Files are the files of one directory, by names that are the caller's own. Whoever looks sees a file before a change or after it, and no
-// mixture. The error of a file that is not there is fs.ErrNotExist. Files are safe for concurrent use, also by several processes.
+// ErrUnreachable: what keeps the files can't be reached now. It may be later.
+var ErrUnreachable = errors.New("out of reach")
+
+// Files are the files of one directory, by names that are the caller's own. A reader sees a file as it was before a change or as it is
+// after it, never a mixture. The error of a file that is not there is fs.ErrNotExist. Files are safe for concurrent use, also by several processes.
 type Files interface {
 	// Open opens a file for reading. Of a file of several pieces the later ones may be fetched as they are asked for: fs.ErrNotExist
 	// in the middle says that the file has been removed or replaced meanwhile.
@@ -22,7 +26,7 @@ type Files interface {
 	Since(name string, m *Mark) (tail []byte, anew bool, err error)
 	// List gives the names of the files, in any order.
 	List() ([]string, error)
-	// Look tells of each name what is known of the file without reading it: nothing where there is none, or where it is not ours.
+	// Look gives the Info of each file. It is zero for a file that is not there, or is not ours.
 	Look(names ...string) ([]Info, error)
 
 	// Append puts one piece at the end of a file, which it makes if necessary. Pieces of several writers do not mix.
@@ -37,13 +41,14 @@ type Files interface {
 	// Hold makes a file of these pieces and holds it until release, or until the process dies, in whatever way. Where there is a file of
 	// that name already the error is fs.ErrExist.
 	Hold(name string, pieces ...[]byte) (release func(), err error)
-	// Held tells for each name whether somebody holds the file. A file that is not there nobody holds.
+	// Held reports for each name whether somebody holds the file. Nobody holds a file that is not there.
 	Held(names ...string) ([]bool, error)
 	// Update runs do alone: nobody else runs an Update of the same lock meanwhile. do works on the Files that it is given. After an error
 	// what it has changed may be there or not. It must not call Update.
 	Update(ctx context.Context, lock string, do func(Files) error) error
-	// Changes wakes whoever waits when a file whose name begins with prefix was held, released or replaced. It wakes too often rather than
-	// too rarely. A nil channel never wakes: look now and then.
+	// Changes gives a channel that gets something after a file whose name begins with prefix was held, released or replaced. It may get
+	// something without a cause, and a loss of the connection may delay it: look now and then all the same. It is nil where the files tell of
+	// nothing.
 	Changes(prefix string) (changed <-chan struct{}, stop func())
 }
 

@@ -1,8 +1,10 @@
 // Package queue keeps questions for people who are not at hand. Ask puts a question on record in a
 // directory of its own, which SHOULD be in the data directory, and waits. Other processes of the
 // same user list the questions that wait and answer them: the command line, a server. The package
-// touches that directory and nothing else. OpenIn has the questions in other files, such as those that the gateways of a fleet share; then
-// "process" below is a gateway, and the end of its lease that of a process.
+// touches that directory and nothing else.
+//
+// OpenIn keeps the questions elsewhere, as the gateways of a fleet do, in their database. There a gateway stands for a process below, and its
+// lease for the lock of a file.
 //
 //	asker := queue.Open(dir)                        // an approval.Approver
 //	waiting, _ := queue.Open(dir).List(false)       // in another process
@@ -132,16 +134,20 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
+	for lost := false; ; {
 		a, err := q.answered(e)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnreachable) { // out of reach for now: it may come back
 			return a, err
+		}
+		if lost {
+			return approval.Answer{}, errLost
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
-			if held, err := q.files.Held(e.ID + questionFile); changed != nil && err == nil && !held[0] {
-				return approval.Answer{}, errLost
+			if changed != nil { // it may have been answered before it was lost: that is looked at once more
+				held, err := q.files.Held(e.ID + questionFile)
+				lost = err == nil && !held[0]
 			}
 		case <-ctx.Done():
 			return q.end(ctx, e)

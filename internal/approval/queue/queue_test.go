@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -522,4 +524,66 @@ func TestFollower(t *testing.T) {
 	<-ended
 	look("cancelled", nil, []string{one.ID + " cancelled"})
 	look("over", nil, nil)
+}
+
+// away is files of a fleet: while it is cut nothing can be looked at, and when it is lost nobody holds anything.
+type away struct {
+	state.Dir
+	cut, lost *atomic.Bool
+	looks     *atomic.Int32
+}
+
+func (a away) Open(name string) (io.ReadCloser, error) {
+	if a.looks.Add(1); a.cut.Load() {
+		return nil, state.ErrUnreachable
+	}
+	return a.Dir.Open(name)
+}
+
+func (a away) Held(names ...string) ([]bool, error) {
+	if a.cut.Load() {
+		return nil, state.ErrUnreachable
+	}
+	if a.lost.Load() {
+		return make([]bool, len(names)), nil
+	}
+	return a.Dir.Held(names...)
+}
+
+func (a away) Changes(string) (<-chan struct{}, func()) { return make(chan struct{}), func() {} }
+
+// A question waits while the files can't be reached. An answer that came meanwhile counts, also where the question was lost after that. One that
+// was lost without an answer is refused.
+func TestOutOfReach(t *testing.T) {
+	for name, c := range map[string]struct{ answered, lost bool }{"answered": {true, false}, "answered and lost": {true, true}, "lost": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near := Open(t.TempDir())
+				far := away{near.files.(state.Dir), new(atomic.Bool), new(atomic.Bool), new(atomic.Int32)}
+				heard := make(chan outcome, 1)
+				go func() {
+					a, err := OpenIn(far).Ask(t.Context(), example())
+					heard <- outcome{a, err}
+				}()
+				synctest.Wait()
+				far.cut.Store(true)
+				before := far.looks.Load()
+				time.Sleep(time.Minute)
+				if far.looks.Load() == before {
+					t.Error("it did not look")
+				}
+				list, err := near.List(false)
+				must(t, err)
+				if c.answered {
+					_, err := answered(near, list[0].ID, approval.Approved, By{Name: "ann"}, "")
+					must(t, err)
+				}
+				far.lost.Store(c.lost)
+				far.cut.Store(false)
+				if got := <-heard; (got.err == errLost) == c.answered || (got.Decision == approval.Approved) != c.answered {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
 }
