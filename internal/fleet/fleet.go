@@ -287,7 +287,8 @@ func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 // Unwrap gives the cause.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable.
+// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable, and does not unwrap: the
+// socket of a server that is down is fs.ErrNotExist, which would be taken for a file that is not there.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
@@ -296,9 +297,6 @@ func (e *UnreachableError) Error() string {
 
 // Is makes it state.ErrUnreachable for errors.Is.
 func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
-
-// Unwrap gives the cause.
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 type leaseKey struct{}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -352,6 +353,10 @@ func TestListen(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	database := fleetbox.Database(t)
+	schema := regexp.MustCompile("search_path=[a-z0-9]+").ReplaceAllString(database, "search_path=elsewhere")
+	if err := join(t, Options{Database: schema}).Fenced(); err == nil || !strings.Contains(err.Error(), "schema of search_path=elsewhere is not there") {
+		t.Error(err)
+	}
 	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}

@@ -87,6 +87,14 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err != nil || v == version {
 		return err
 	}
+	var schemas string
+	var there bool
+	if err := db.QueryRowContext(ctx, "SELECT current_setting('search_path'), current_schema() IS NOT NULL").Scan(&schemas, &there); err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("the schema of search_path=%s is not there, or its account may not use it; the owner of the database makes one with CREATE SCHEMA and lets the account in with GRANT USAGE", schemas)
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -187,16 +187,24 @@ func Contents(t testing.TB, wrap func(http.Handler) http.Handler) string {
 
 // A Wire stands between a program and the server of a database, and can be cut.
 type Wire struct {
+	socket string
+
 	mu    sync.Mutex
 	cut   bool
 	conns map[net.Conn]bool
 }
 
-// Cut ends all connections, and refuses new ones until Mend.
-func (w *Wire) Cut() { w.set(true) }
+// Cut ends all connections, and refuses new ones until Mend. The socket is gone then, as that of a server that was stopped.
+func (w *Wire) Cut() {
+	os.Rename(w.socket, w.socket+".cut") //nolint:errcheck // it may be cut already
+	w.set(true)
+}
 
 // Mend takes connections again.
-func (w *Wire) Mend() { w.set(false) }
+func (w *Wire) Mend() {
+	w.set(false)
+	os.Rename(w.socket+".cut", w.socket) //nolint:errcheck // it may not have been cut
+}
 
 func (w *Wire) set(cut bool) {
 	w.mu.Lock()
@@ -222,11 +230,11 @@ func Wired(t testing.TB, database string) (string, *Wire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	w := &Wire{socket: filepath.Join(dir, ".s.PGSQL.5432"), conns: map[net.Conn]bool{}}
+	l, err := net.Listen("unix", w.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Wire{conns: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		l.Close() //nolint:errcheck // the test is over
 		w.Cut()
