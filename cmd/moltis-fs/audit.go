@@ -472,7 +472,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 			seen, herr := f.Heads(ctx, dir, chain)
 			known.Seen, err = append(known.Seen, seen...), cmp.Or(err, herr)
 		}
-		told = fmt.Sprintf("fleet: %s of this log on record there\n", plural(len(calls.Seen)+len(changes.Seen), "end is", "ends are"))
+		told = fmt.Sprintf("fleet: %s on record for this log\n", plural(len(calls.Seen)+len(changes.Seen), "end is", "ends are"))
 	}
 	if err != nil {
 		return storeError(err)

@@ -45,7 +45,11 @@ func (in *invocation) join(cfg config.Config) (*engine.Fleet, error) {
 	case j.fleet != nil, c.On() && in.serving != nil:
 		return nil, misuse("stop the server and start it anew", "[tools.fs.fleet] has changed, and it is read at the start only")
 	}
-	f, err := engine.JoinFleet(context.Background(), c, in.logger(slog.LevelWarn))
+	logger := in.logger(slog.LevelWarn)
+	if !in.command.serves { // its answer says what it could not reach
+		logger = nil
+	}
+	f, err := engine.JoinFleet(context.Background(), c, logger)
 	if err != nil {
 		return nil, misuse("", "joining the fleet: %v", err)
 	}
@@ -123,7 +127,7 @@ func (st *fleetStatus) look(ctx context.Context, db *checkpoint.DB) error {
 func (st *fleetStatus) rows(row func(name, format string, args ...any)) {
 	row("fleet", "%s, %s; durable = %q", visible(st.Database), visible(st.Contents), st.Durable)
 	if st.Why != "" {
-		row("", "can't be reached: %s", visible(st.Why))
+		row("", "%s", visible(st.Why))
 	}
 	row("gateway", "%s, lease of %.0f s", visible(st.Gateway), st.Lease)
 	if st.Since != nil {

@@ -112,8 +112,10 @@ func (in *invocation) hooks() (config.Hooks, error) {
 // waitsText says in one line what waits, and what answers it.
 func (in *invocation) waitsText(e *queue.Entry) string {
 	q, where := &e.Question, ""
-	if in.given("data-dir") {
-		where = " --data-dir " + shellWord(in.option("data-dir"))
+	for _, name := range []string{"config", "data-dir"} { // the first names the fleet
+		if in.given(name) {
+			where += " --" + name + " " + shellWord(in.option(name))
+		}
 	}
 	return fmt.Sprintf("%s  %s: waits for an answer, %s; see %s approve%s", e.ID, questionText(e), until(q.Expires), program, where)
 }

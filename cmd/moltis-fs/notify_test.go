@@ -50,7 +50,7 @@ func TestQuestionsAreTold(t *testing.T) {
 	}()
 	line := s.says("waits for an answer")
 	id := line[len("moltis-fs: "):][:12]
-	if !strings.Contains(line, "Write of "+root+"/a, +1 −0, by ci/run-") || !strings.Contains(line, "see moltis-fs approve --data-dir "+data) {
+	if !strings.Contains(line, "Write of "+root+"/a, +1 −0, by ci/run-") || !strings.Contains(line, "see moltis-fs approve --config "+config+" --data-dir "+data) {
 		t.Error(line)
 	}
 	s.says("is open to others")

@@ -33,7 +33,8 @@ func tokenCommand() *command {
 			{
 				records: "token_create", name: "create", short: "make a token and print it, once",
 				long: `The token acts for its principal, whose sessions, history and trash it has. It is a
-secret: only its hash is kept, in the data directory.
+secret: only its hash is kept, in the data directory or
+in the database of the fleet.
 
 --read and --write narrow what the configuration allows to some directories, each with all below it.
 What may be written may be read. Without either, all that the configuration allows is allowed.

@@ -42,6 +42,7 @@ import (
 
 	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/state"
 )
 
 // Options says whom to let in, and whom to ask for news.
@@ -254,7 +255,10 @@ func (c *Console) Admit(w http.ResponseWriter, r *http.Request) (principal strin
 	if !ok {
 		return "", nil, false
 	}
-	return k.principal, func() bool { return c.holds(secret) != nil }, true
+	return k.principal, func() bool {
+		k, err := c.holds(secret)
+		return k != nil || err != nil // nobody knows that its token is revoked
+	}, true
 }
 
 func (c *Console) admit(w http.ResponseWriter, r *http.Request) (k *cookie, secret string, ok bool) {
@@ -263,15 +267,21 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request) (k *cookie, secr
 		return nil, "", false
 	}
 	secret = secretOf(r)
-	if k = c.holds(secret); k == nil {
+	k, err := c.holds(secret)
+	if err != nil {
+		answer(w, http.StatusServiceUnavailable, problem{"The database of the fleet can't be reached. You stay signed in."})
+		return nil, "", false
+	}
+	if k == nil {
 		answer(w, http.StatusUnauthorized, problem{"You are signed out: an hour without use, 12 hours, a revoked token, or another start of the server ends it."})
 		return nil, "", false
 	}
 	return k, secret, true
 }
 
-// holds gives the cookie with this secret while it and its token hold, and notes its use.
-func (c *Console) holds(secret string) *cookie {
+// holds gives the cookie with this secret while it and its token hold, and notes its use. The error is state.ErrUnreachable: whether its
+// token holds can't be asked now.
+func (c *Console) holds(secret string) (*cookie, error) {
 	now := time.Now()
 	c.mu.Lock()
 	k := c.cookies[secret]
@@ -279,18 +289,21 @@ func (c *Console) holds(secret string) *cookie {
 	c.mu.Unlock()
 	if ok && k.token != "" {
 		all, err := c.o.Tokens.List()
+		if errors.Is(err, state.ErrUnreachable) {
+			return nil, err
+		}
 		ok = err == nil && slices.ContainsFunc(all, func(t serve.Token) bool { return t.ID == k.token && t.Operator && !t.Expired(now) })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !ok {
 		delete(c.cookies, secret)
-		return nil
+		return nil, nil
 	}
 	if k = c.cookies[secret]; k != nil { // else somebody signed out meanwhile
 		k.used = now
 	}
-	return k
+	return k, nil
 }
 
 // ownPage reports whether a request that changes something comes from a page of this server, and refuses it if not.

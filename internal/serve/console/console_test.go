@@ -19,6 +19,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/state"
 )
 
 // browser sends requests to a console as its page does, and keeps the cookie.
@@ -172,6 +173,36 @@ func TestCookies(t *testing.T) {
 			t.Errorf("%d cookies are kept", len(c.cookies))
 		}
 	})
+}
+
+// faraway are files that can be out of reach, as those of a fleet.
+type faraway struct {
+	state.Files
+	gone bool
+}
+
+func (f *faraway) Open(name string) (io.ReadCloser, error) {
+	if f.gone {
+		return nil, state.ErrUnreachable
+	}
+	return f.Files.Open(name)
+}
+
+// An operator stays signed in while the tokens can't be reached, and sees nothing meanwhile.
+func TestTokensOutOfReach(t *testing.T) {
+	far := &faraway{Files: state.Dir{Path: t.TempDir(), Temp: "temp"}}
+	store := serve.TokensIn(far)
+	_, secret, err := store.Create(serve.Token{Principal: "boss", Operator: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{t: t, c: New(Options{Tokens: store})}
+	b.wants(200, "POST", "/console/sign-in", fmt.Sprintf(`{"token":%q}`, secret))
+	far.gone = true
+	b.wants(503, "GET", "/console/who", "")
+	b.wants(503, "POST", "/console/rpc", "{}")
+	far.gone = false
+	b.wants(200, "GET", "/console/who", "")
 }
 
 // Requests of other pages change nothing, and see nothing.

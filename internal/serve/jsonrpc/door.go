@@ -22,6 +22,7 @@ import (
 	"moltisfs/internal/issuer"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/state"
 )
 
 // mcpPath is the address of MCP.
@@ -286,7 +287,8 @@ var everywhere = func() []string {
 	return drives
 }()
 
-// holds reports whether the caller would still be let in.
+// holds reports whether the caller, whose request was let in, may still be there. While the tokens of a fleet can't be reached he is: nobody
+// knows that his is revoked.
 func (s *Server) holds(c *caller) bool {
 	if c.still != nil {
 		return c.still()
@@ -295,7 +297,7 @@ func (s *Server) holds(c *caller) bool {
 		return true
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
-	return err == nil
+	return err == nil || errors.Is(err, state.ErrUnreachable)
 }
 
 // operators keeps next to callers who operate.

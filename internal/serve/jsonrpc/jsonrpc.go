@@ -40,8 +40,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,12 +220,13 @@ func (s *Server) enter(ctx context.Context, c *caller) (_ context.Context, leave
 	}, true
 }
 
-// endLapsed ends the requests whose token holds no more.
+// endLapsed ends the requests whose token holds no more. Others come and go meanwhile: the tokens of a fleet may take seconds to be read.
 func (s *Server) endLapsed() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	running := slices.Collect(maps.Keys(s.running))
+	s.mu.Unlock()
 	holds := map[string]bool{}
-	for v := range s.running {
+	for _, v := range running {
 		ok, known := holds[v.caller.secret]
 		switch {
 		case v.caller.still != nil:

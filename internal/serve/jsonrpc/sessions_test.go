@@ -8,11 +8,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve"
+	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
 )
 
@@ -148,6 +150,45 @@ func TestPolls(t *testing.T) {
 	if !slices.Contains(r.endedOnes(), "ci "+id) {
 		t.Errorf("ended are %q", r.endedOnes())
 	}
+}
+
+// faraway are files that can be out of reach, as those of a fleet.
+type faraway struct {
+	state.Files
+	gone  atomic.Bool
+	asked atomic.Int64 // while they were
+}
+
+func (f *faraway) Open(name string) (io.ReadCloser, error) {
+	if f.gone.Load() {
+		f.asked.Add(1)
+		return nil, state.ErrUnreachable
+	}
+	return f.Files.Open(name)
+}
+
+// While the tokens can't be reached nobody is let in, and what was let in goes on.
+func TestTokensOutOfReach(t *testing.T) {
+	t.Parallel()
+	far := &faraway{Files: state.Dir{Path: t.TempDir(), Temp: "temp"}}
+	store := serve.TokensIn(far)
+	r := run(t, func(o *Options) { o.Tokens = store })
+	_, secret, err := store.Create(serve.Token{Principal: "ci"})
+	must(t, err)
+	answer := r.later(secret, poll(r.session(secret), 60_000))
+	soon(t, r.begun)
+	far.gone.Store(true)
+	if status, got := r.send(secret, invocation("Read", "")); status != 503 {
+		t.Errorf("%d %s", status, got)
+	}
+	testdir.Until(t, "the look at requests under way", func() bool { return far.asked.Load() > 2 })
+	far.gone.Store(false)
+	select {
+	case r.event <- json.RawMessage(`{"type":"created"}`):
+	case got := <-answer:
+		t.Fatal("it was ended: ", got)
+	}
+	hears(t, "the answer", answer, "200", `{"type":"created"}`)
 }
 
 // A call under way runs to its end when the server is told to end, or its session; and a token that
