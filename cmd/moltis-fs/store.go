@@ -191,7 +191,7 @@ var storeErrors = []struct {
 	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
-	{engine.CutOff, exitBroken, "", "nothing is lost: try again when it is back; " + program + " status says more", ""},
+	{engine.CutOff, exitBroken, "", "nothing is lost: try again when it is back, or mend database in [tools.fs.fleet]; " + program + " status says more", ""},
 	{isType[*checkpoint.SettingError], exitMisuse, "", "", ""},
 	{isErr(checkpoint.ErrInUse), exitMisuse, "",
 		"stop the servers that use this data directory and try again", ""},
