@@ -337,7 +337,7 @@ func (f files) Update(outer context.Context, lock string, do func(state.Files) e
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return &UnreachableError{err}
+		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
 	}
 	return nil
 }
