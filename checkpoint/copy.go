@@ -30,9 +30,9 @@ type Copied struct {
 // already are not copied, whether or not to has them: its retention may have taken them. It ends before the first open operation, since
 // what comes after that would be out of order: see Copied.Waiting.
 //
-// What retention took of from is gone in to as well, and to knows it. Marks that are set in from after an operation was copied are not
-// copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A *FullError says
-// that to is full: nothing in it is removed to make room.
+// If retention took operations of from before they were copied, to knows that they were there. Marks that are set in from after an
+// operation was copied are not copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same
+// key. A *FullError says that to is full: nothing in it is removed to make room.
 func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 	c := &copier{from: from, to: to, who: anybody, holes: true}
 	newest, err := c.newest(ctx)

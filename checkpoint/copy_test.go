@@ -50,7 +50,7 @@ func TestCopyWhileAHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// answers are what a store says about the sessions of the model test, by the question.
+// answers asks d about the sessions of the model test, and gives its answers by the question.
 func answers(t *testing.T, d *checkpoint.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -257,7 +257,7 @@ func TestCopyIntoAFleetAndBack(t *testing.T) {
 	}
 }
 
-// What retention and a purge took of the source is known to have been there.
+// TestCopyAfterRetention copies a store of which retention and a purge took a part: the copy knows that it was there.
 func TestCopyAfterRetention(t *testing.T) {
 	from, to := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
 	do := func(keep bool, o checkpoint.Op) checkpoint.ID {
@@ -307,7 +307,7 @@ func TestCopyAfterRetention(t *testing.T) {
 	}
 }
 
-// What one session sees of itself is the same where it alone was fetched, if no other was at its paths.
+// TestFetchOfOneSession fetches one session. Its history there is the same as at home, if no other session was at its paths.
 func TestFetchOfOneSession(t *testing.T) {
 	to, from, s := shipped(t)
 	for i := range 12 {

@@ -8,7 +8,7 @@ func Sender(local, remote *DB) *Shipper { return &Shipper{local: local, remote: 
 // Round sends all that may be sent.
 func (s *Shipper) Round(ctx context.Context) error { return s.round(ctx) }
 
-// BadRound is what a shipper must not do: an operation is taken for sent before it is.
+// BadRound is a Round with a fault, for tests: it takes each operation for sent before the remote store has it.
 func (s *Shipper) BadRound(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err

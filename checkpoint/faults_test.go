@@ -45,7 +45,7 @@ type cutConn struct {
 }
 
 func (c cutConn) Write(b []byte) (int, error) {
-	// What the driver sends beside, when it gives a connection up, does not count: the end of it, and the request to cancel.
+	// Two messages do not count, by which the driver gives a connection up: its end, and the request to cancel.
 	end, cancel := b[0] == 'X', len(b) == 16 && binary.BigEndian.Uint32(b[4:]) == 80877102
 	if end || cancel || !c.f.strikes() {
 		return c.Conn.Write(b)

@@ -209,7 +209,7 @@ func TestGuard(t *testing.T) {
 	sound(t, d)
 }
 
-// What breaks a promise of the store is refused when it is opened.
+// TestDatabaseThatIsRefused opens databases that break a promise of the store, such as one with synchronous_commit=off.
 func TestDatabaseThatIsRefused(t *testing.T) {
 	t.Parallel()
 	exec := func(database string, statements ...string) {

@@ -97,7 +97,7 @@ func TestShippedAnswersAsTheLocal(t *testing.T) {
 	}
 }
 
-// What changes of an operation that was sent is sent.
+// TestMarksAreShipped changes operations that were sent before: pins, labels, outcomes. The remote store gets the changes, too.
 func TestMarksAreShipped(t *testing.T) {
 	local, remote, s := shipped(t)
 	parked := checkpoint.Change{Path: "/w/gone", Role: checkpoint.RoleTree, Before: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755},
