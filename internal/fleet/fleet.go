@@ -292,7 +292,8 @@ func (e *FencedError) Unwrap() error { return e.Err }
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
-	return "the fleet's database can't be reached: " + e.Err.Error()
+	text := e.Err.Error() // the driver has a line for each attempt to connect; the last one says enough
+	return "the fleet's database can't be reached: " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // Is makes it state.ErrUnreachable for errors.Is.

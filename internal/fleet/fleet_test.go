@@ -360,6 +360,10 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
+	closed := join(t, Options{Database: "postgres://u@127.0.0.1:1/x"}).Fenced()
+	if closed == nil || strings.Contains(closed.Error(), "\n") || !strings.Contains(closed.Error(), "refused") {
+		t.Errorf("not one line with the reason: %v", closed)
+	}
 	wired, wire := fleetbox.Wired(t, database)
 	wire.Cut()
 	g := join(t, Options{Database: wired, Lease: short}) // it is there, and may do nothing
