@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // The last of several uses clears up, and no other does.
@@ -56,6 +59,7 @@ func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	l, err := OpenLocks(dir)
 	must(t, err)
+	var alive []*Use // a file that nothing holds is closed by the collector, and its lock goes with it
 	for _, key := range []string{"alive", "ended", "killed", "shared"} {
 		for range 2 {
 			u, err := l.Use(t.Context(), key, []byte(key))
@@ -65,12 +69,14 @@ func TestAbandoned(t *testing.T) {
 			case key == "ended":
 				err = u.Last(func() error { return nil })
 			case key == "killed":
-				err = u.file.Close()
+				err = flock.Close(u.file)
+			default:
+				alive = append(alive, u)
 			}
 			must(t, err)
 			if key == "shared" {
 				if u, err = l.Use(t.Context(), key, []byte(key)); err == nil {
-					err = u.file.Close() // one of its users was killed
+					err = flock.Close(u.file) // one of its users was killed
 				}
 				must(t, err)
 			}
@@ -90,4 +96,5 @@ func TestAbandoned(t *testing.T) {
 			t.Errorf("%d: %q, %v", i, told, err)
 		}
 	}
+	runtime.KeepAlive(alive)
 }
