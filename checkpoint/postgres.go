@@ -366,6 +366,9 @@ func unkept(q string, args []driver.NamedValue) []driver.NamedValue {
 
 // pgError gives an error of the server or the driver as the package's own. gone says that there is no connection any more.
 func pgError(ctx context.Context, err error, gone bool) error {
+	if end, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(end) { // a dialer has a clock of its own, and may be first
+		return context.DeadlineExceeded
+	}
 	if err != nil && ctx.Err() != nil { // if it had sent something, the driver has closed the connection
 		return ctx.Err()
 	}

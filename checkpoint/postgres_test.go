@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"net"
+	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,7 @@ import (
 	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/testdir"
 )
 
 // TestInPostgres runs these tests on stores in PostgreSQL and S3: see open. Left out are those of what does not know which catalog it has.
@@ -394,4 +398,89 @@ func openAt(dir, fleet string, o checkpoint.Options) (*checkpoint.DB, error) {
 		o.Database, o.Blobs = at[0], s
 	}
 	return checkpoint.Open(dir, o)
+}
+
+// A read ends with its caller, whatever it waits for, and says so. Its connection is of no more use, or as good as before.
+func TestReadEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	at := fleetbox.Database(t)
+	database, wire := fleetbox.Wired(t, at+"&connect_timeout=600")
+	d := inDatabase(t, database, &blob.Files{Dir: t.TempDir()})
+	body := []byte("1")
+	id := save(t, d, op(edit("/w/a", nil, body)))
+	reads := map[string]func(context.Context) error{
+		"Get":     func(ctx context.Context) error { _, err := d.Get(ctx, id, ann); return err },
+		"Open":    func(ctx context.Context) error { _, err := d.Open(ctx); return err },
+		"Content": func(ctx context.Context) error { _, err := d.Content(ctx, sum(body)); return err },
+		"List":    func(ctx context.Context) error { _, err := d.List(ctx, checkpoint.Filter{AllSessions: true}); return err },
+	}
+	db, err := sql.Open("pgx", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	waiting := func() (n int) {
+		err := db.QueryRow("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('op'::regclass, 'open_op'::regclass, 'content'::regclass)").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ends := func(name string, waits func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var over atomic.Pointer[error]
+		go func() { err := reads[name](ctx); over.Store(&err) }()
+		waits()
+		cancel()
+		testdir.Until(t, name+" ends", func() bool { return over.Load() != nil })
+		if err := *over.Load(); !errors.Is(err, context.Canceled) || errors.As(err, new(*checkpoint.UnreachableError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name := range reads {
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("LOCK TABLE op, open_op, content IN ACCESS EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		ends(name, func() { testdir.Until(t, name+" waits", func() bool { return waiting() > 0 }) })
+		testdir.Until(t, "the server hears of it", func() bool { return waiting() == 0 })
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := reads[name](ctx); err != nil {
+			t.Errorf("%s after that: %v", name, err)
+		}
+	}
+	wire.Cut()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := net.Listen("unix", filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []net.Conn
+	for name := range reads {
+		ends(name, func() {
+			c, err := mute.Accept()
+			if err != nil {
+				t.Error(err)
+			}
+			held = append(held, c)
+		})
+	}
+	runtime.KeepAlive(held)
+	mute.Close()
+	wire.Mend()
+	for name, read := range reads {
+		if err := read(ctx); err != nil {
+			t.Errorf("%s with a server that is back: %v", name, err)
+		}
+	}
+	sound(t, d)
 }

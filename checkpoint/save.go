@@ -481,28 +481,23 @@ func scanContent(row scanner, r *blob.Row, more ...any) (base int64, err error) 
 }
 
 // Content returns the bytes whose SHA-256 is hash, compared with it.
-func (d *DB) Content(ctx context.Context, hash string) ([]byte, error) {
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.active.Done()
+func (d *DB) Content(ctx context.Context, hash string) (b []byte, err error) {
 	h, err := blob.ParseHash(hash)
 	if err != nil {
 		return nil, &BadOpError{"", err.Error()}
 	}
-	var b []byte
-	read := func(ctx context.Context, c *conn) (err error) {
-		b, err = d.content(ctx, c, h)
+	read := func(v *history) (err error) {
+		b, err = d.content(ctx, v.q, h)
 		return err
 	}
-	err = d.r.use(ctx, read)
+	err = d.view(ctx, read)
 	if errors.Is(err, ErrSealed) {
 		if held := d.pack.Retained(h); held != nil {
 			return held, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it may have been moved between the row and the file
-		err = d.r.use(ctx, read)
+		err = d.view(ctx, read)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &CorruptError{hash, "its file is gone"}
