@@ -20,12 +20,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/outage"
 )
 
 // UnreachableError: the database, or the store of large contents, can't be reached, or the connection broke. Nothing is broken that would
 // not mend: all works again when it is back. What was to be saved is not there, and the change must not be made.
-type UnreachableError = blob.UnreachableError
+type UnreachableError = outage.Error
 
 // SettingError: a setting of the database breaks a promise of the store. Change says how to set it.
 type SettingError struct{ Setting, Have, Change string }
@@ -206,7 +206,7 @@ func (p *postgres) look(ctx context.Context, c *conn) error {
 // start begins a transaction.
 func start(ctx context.Context, c *conn, text string) error {
 	if c.transaction() != 'I' {
-		return &staleError{&UnreachableError{What: "database", Err: driver.ErrBadConn}}
+		return &staleError{outage.OfDatabase(driver.ErrBadConn)}
 	}
 	_, err := c.Conn.ExecContext(ctx, text)
 	switch {
@@ -233,8 +233,8 @@ func (c *conn) transaction() (state byte) {
 
 func (p *postgres) failed(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		if !errors.As(err, new(*UnreachableError)) {
-			return &UnreachableError{What: "database", Err: err}
+		if !outage.Is(err) {
+			return outage.OfDatabase(err)
 		}
 	}
 	return err
@@ -396,7 +396,7 @@ func pgError(ctx context.Context, err error, gone bool) error {
 	case strings.HasPrefix(code, "28") || strings.HasPrefix(code, "3D"): // no such account, password or database: that does not mend
 		return err
 	case gone:
-		return &UnreachableError{What: "database", Err: err}
+		return outage.OfDatabase(err)
 	}
 	return err
 }

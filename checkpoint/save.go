@@ -11,6 +11,7 @@ import (
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/ids"
+	"moltisfs/internal/outage"
 )
 
 // Save stores op in one transaction. It is on stable storage when Save returns. The caller makes the
@@ -429,7 +430,7 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	var out []byte
 	for _, r := range slices.Backward(rows) {
 		out, err = d.pack.Unpack(ctx, &r, out)
-		switch unread := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*UnreachableError)); {
+		switch unread := errors.As(err, new(*fs.PathError)) || outage.Is(err); {
 		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err
 		case err != nil:

@@ -19,6 +19,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"moltisfs/internal/outage"
 )
 
 // S3 is a Store of objects in a bucket of S3, or of another store that speaks it and has conditional writes.
@@ -115,7 +117,7 @@ func (s *S3) Put(ctx context.Context, name string, z []byte) error {
 		return &fs.PathError{Op: "put", Path: name, Err: fs.ErrExist}
 	}
 	found, err := s.Get(ctx, name, int64(len(z)))
-	if _, gone := errors.AsType[*UnreachableError](err); gone {
+	if outage.Is(err) {
 		return err
 	}
 	if err != nil || !bytes.Equal(found, z) {
@@ -217,7 +219,7 @@ func (s *S3) List(ctx context.Context, fn func(name string, size int64) error) e
 }
 
 // try runs fn, a request with about size bytes, up to three times, while the store does not answer or says that it can't at present. If it
-// refuses, once. Either is an UnreachableError: it tells nothing about the object.
+// refuses, once. Either is an *outage.Error: it tells nothing about the object.
 func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error) (err error) {
 	for n := range s3Tries {
 		if n > 0 {
@@ -252,5 +254,5 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 			break
 		}
 	}
-	return &UnreachableError{What: "store of large contents", Err: err}
+	return &outage.Error{What: outage.Contents, Err: err}
 }

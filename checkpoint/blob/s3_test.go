@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/outage"
 )
 
 // A moody store answers the first requests of a method in a way of its own, and the others as it should.
@@ -140,7 +141,7 @@ func TestMoodyS3(t *testing.T) {
 			m.asked.Store(0)
 			m.times.Store(c.times)
 			err = c.do(s)
-			_, unreachable := errors.AsType[*UnreachableError](err)
+			unreachable := outage.Is(err)
 			if got := map[bool]string{true: away, false: wrong}[unreachable]; err == nil && c.want != none || err != nil && got != c.want {
 				t.Errorf("%v, not %q", err, c.want)
 			}

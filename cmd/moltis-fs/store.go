@@ -17,6 +17,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/refusal"
 	"moltisfs/tools"
 )
 
@@ -191,7 +192,7 @@ var storeErrors = []struct {
 	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
-	{engine.CutOff, exitBroken, "", "nothing is lost: try again when it is back, or mend database in [tools.fs.fleet]; " + program + " status says more", ""},
+	{engine.CutOff, exitBroken, "", refusal.Clause(refusal.Of(engine.FleetGone).Person), ""},
 	{isType[*checkpoint.SettingError], exitMisuse, "", "", ""},
 	{isErr(checkpoint.ErrInUse), exitMisuse, "",
 		"stop the servers that use this data directory and try again", ""},

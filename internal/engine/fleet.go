@@ -16,6 +16,7 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/session"
 	shared "moltisfs/internal/state"
 )
@@ -97,11 +98,7 @@ func (f *Fleet) Cut() error {
 	if f == nil {
 		return nil
 	}
-	err := f.Gateway.Fenced()
-	if u, ok := errors.AsType[*fleet.UnreachableError](err); ok {
-		err = u
-	}
-	return err
+	return f.Gateway.Fenced()
 }
 
 // Files are the small files of one kind that the gateways share.
@@ -117,11 +114,7 @@ func (f *Fleet) Ships() bool { return f != nil && !f.HasStore() }
 func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
 
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
-func CutOff(err error) bool {
-	_, store := errors.AsType[*checkpoint.UnreachableError](err)
-	_, own := errors.AsType[*fleet.UnreachableError](err)
-	return store || own || errors.Is(err, fleet.ErrFenced)
-}
+func CutOff(err error) bool { return outage.Is(err) || errors.Is(err, fleet.ErrFenced) }
 
 // Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
 // nothing.

@@ -25,7 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"moltisfs/internal/state"
+	"moltisfs/internal/outage"
 )
 
 // Options are the arguments of Open. Database is needed.
@@ -104,8 +104,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 		host, _ := os.Hostname() //nolint:errcheck // then the number has to do
 		g.name = fmt.Sprintf("%s %d", host, os.Getpid())
 	}
-	g.beat(ctx)
-	if v, ok := errors.AsType[*VersionError](g.failure); ok {
+	if v, ok := errors.AsType[*VersionError](g.beat(ctx)); ok {
 		g.db.Close()    //nolint:errcheck // nothing was written
 		g.beats.Close() //nolint:errcheck // nor here
 		return nil, v
@@ -126,11 +125,9 @@ func (g *Gateway) Close() error {
 	if id != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, gone := g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id); gone != nil {
-			err = &UnreachableError{gone} // it ends by itself
-		}
+		_, err = g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id) // else it ends by itself
 	}
-	return errors.Join(err, g.db.Close(), g.beats.Close())
+	return errors.Join(outage.OfDatabase(err), g.db.Close(), g.beats.Close())
 }
 
 // Name is the gateway's name for people.
@@ -161,13 +158,12 @@ func (g *Gateway) run(ctx context.Context) {
 }
 
 // beat renews the lease, or takes a new one where there is none.
-func (g *Gateway) beat(ctx context.Context) {
+func (g *Gateway) beat(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	g.mu.Lock()
 	id := g.id
 	g.mu.Unlock()
-	var err error
 	if id != "" {
 		err = g.renew(ctx, id)
 	}
@@ -176,10 +172,11 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.failure = err; err != nil && context.Cause(ctx) != context.Canceled {
+	if g.failure = outage.OfDatabase(err); err != nil && context.Cause(ctx) != context.Canceled {
 		g.failed++
 		g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
 	}
+	return err
 }
 
 // renew renews the lease id. It also removes locks of calls that have ended, should any be left. A lease that is over is dropped.
@@ -201,7 +198,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		SELECT EXISTS (SELECT FROM renewed)`, id, g.lease.Seconds(), calls, held).Scan(&ok)
 	switch {
 	case err != nil:
-		return &UnreachableError{err}
+		return err
 	case !ok:
 		g.drop(id)
 		return ErrFenced
@@ -213,14 +210,11 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 // begin takes a lease under a new id.
 func (g *Gateway) begin(ctx context.Context) error {
 	if err := migrate(ctx, g.beats); err != nil {
-		if v, ok := errors.AsType[*VersionError](err); ok {
-			return v
-		}
-		return &UnreachableError{err}
+		return err
 	}
 	sent, id := time.Now(), rand.Text()
 	if _, err := g.beats.ExecContext(ctx, "SELECT begin_lease($1, $2, $3)", id, g.name, g.lease.Seconds()); err != nil {
-		return &UnreachableError{err} // should it be there, nobody knows its id
+		return err // should it be there, nobody knows its id
 	}
 	g.mu.Lock()
 	g.id, g.begun = id, g.begun+1
@@ -263,41 +257,9 @@ func (g *Gateway) has(id string) bool {
 	return g.id == id
 }
 
-// ErrFenced: the lease of the gateway is over, or it has none. All errors of that kind are it.
-var ErrFenced = errors.New("fenced")
-
-// FencedError: the gateway may change nothing: the lease that the call began under is over, or there is none. Err says why the last
-// heartbeat failed; nil: it did not, and the same call succeeds when it is sent again.
-type FencedError struct {
-	Name string // of the gateway
-	Err  error
-}
-
-func (e *FencedError) Error() string {
-	text := "the lease of gateway " + e.Name + " is over"
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Is makes it ErrFenced for errors.Is.
-func (e *FencedError) Is(target error) bool { return target == ErrFenced }
-
-// Unwrap gives the cause.
-func (e *FencedError) Unwrap() error { return e.Err }
-
-// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable, and does not unwrap: the
-// socket of a server that is down is fs.ErrNotExist, which would be taken for a file that is not there.
-type UnreachableError struct{ Err error }
-
-func (e *UnreachableError) Error() string {
-	text := e.Err.Error() // the driver has a line for each attempt to connect; the last one says enough
-	return "the fleet's database can't be reached: " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-}
-
-// Is makes it state.ErrUnreachable for errors.Is.
-func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
+// ErrFenced: the gateway may change nothing, since the lease that the call began under is over, or there is none. With an *outage.Error beside
+// it the database can't be reached; without, the same call succeeds when it is sent again.
+var ErrFenced = errors.New("this gateway has no valid lease")
 
 type leaseKey struct{}
 
@@ -318,12 +280,15 @@ func (g *Gateway) current(ctx context.Context) (string, error) {
 	now := time.Now()
 	// The clock on the wall knows of a machine that slept, the other one not of a wall clock that is set back.
 	if id == "" || id != g.id || !now.Before(g.until) || !now.Round(0).Before(g.until.Round(0)) {
-		return id, &FencedError{g.name, g.failure}
+		if g.failure != nil {
+			return id, fmt.Errorf("%w (%w)", g.failure, ErrFenced)
+		}
+		return id, ErrFenced
 	}
 	return id, nil
 }
 
-// Check says, by our own clock and without asking the database, that the lease of ctx (see Begin) is valid. It is nil, or a *FencedError.
+// Check says, by our own clock and without asking the database, that the lease of ctx (see Begin) is valid: ErrFenced if not.
 func (g *Gateway) Check(ctx context.Context) error {
 	_, err := g.current(ctx)
 	return err
@@ -332,7 +297,7 @@ func (g *Gateway) Check(ctx context.Context) error {
 // Fenced is Check of a call that would begin now.
 func (g *Gateway) Fenced() error { return g.Check(context.Background()) }
 
-// Guard fails with a *FencedError unless the lease of ctx is valid. It is called in a transaction that writes, right before that commits:
+// Guard is ErrFenced unless the lease of ctx is valid. It is called in a transaction that writes, right before that commits:
 // nobody can end the lease until it has. row asks one question in that transaction.
 func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any) *sql.Row) error {
 	id, err := g.current(ctx)
@@ -343,7 +308,7 @@ func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any)
 	err = row("SELECT 1 FROM gateway WHERE id = $1 AND lease > clock_timestamp() FOR KEY SHARE", id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		g.drop(id)
-		return &FencedError{Name: g.name}
+		return ErrFenced
 	}
 	return err
 }

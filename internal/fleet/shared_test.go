@@ -23,6 +23,7 @@ import (
 	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/session"
 	"moltisfs/internal/state"
@@ -543,7 +544,7 @@ func TestFilesWithoutDatabase(t *testing.T) {
 		"hold":    func() error { _, err := f.Hold("c"); return err },
 		"update":  func() error { return f.Update(t.Context(), "l", func(state.Files) error { return nil }) },
 	} {
-		if err := try(); !errors.As(err, new(*UnreachableError)) || errors.Is(err, fs.ErrNotExist) {
+		if err := try(); !outage.Is(err) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -566,7 +567,7 @@ func TestFilesOfASilentDatabase(t *testing.T) {
 	must(t, err)
 	within(t, "a heartbeat fails", func() bool { return g.Health().Err != nil })
 	begun := time.Now()
-	if _, err := g.Files("d").Open("a"); !errors.As(err, new(*UnreachableError)) {
+	if _, err := g.Files("d").Open("a"); !outage.Is(err) {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took >= patience {

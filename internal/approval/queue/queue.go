@@ -55,6 +55,7 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/share"
 	"moltisfs/internal/state"
 )
@@ -136,7 +137,7 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	defer tick.Stop()
 	for lost := false; ; {
 		a, err := q.answered(e)
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnreachable) { // out of reach for now: it may come back
+		if !errors.Is(err, fs.ErrNotExist) && !outage.Is(err) { // out of reach for now: it may come back
 			return a, err
 		}
 		if lost {

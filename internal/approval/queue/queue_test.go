@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
 )
@@ -535,14 +536,14 @@ type away struct {
 
 func (a away) Open(name string) (io.ReadCloser, error) {
 	if a.looks.Add(1); a.cut.Load() {
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	return a.Dir.Open(name)
 }
 
 func (a away) Held(names ...string) ([]bool, error) {
 	if a.cut.Load() {
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	if a.lost.Load() {
 		return make([]bool, len(names)), nil
