@@ -479,6 +479,11 @@ func TestHeads(t *testing.T) {
 			}
 		}
 	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := g.Heads(gone, "m", audit.Calls); !errors.Is(err, context.Canceled) || outage.Is(err) {
+		t.Error("of a caller that is gone: ", err)
+	}
 	if seen, err := g.Heads(t.Context(), "another", audit.Calls); err != nil || len(seen) > 0 {
 		t.Error(seen, err)
 	}
