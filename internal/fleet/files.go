@@ -204,7 +204,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 		alone := files{f.g, f.dir, f.g.db}
 		if alone.release(name, id) != nil {
 			f.g.done.Go(func() {
-				for f.g.has(id) && alone.release(name, id) != nil {
+				for f.g.Health().ID == id && alone.release(name, id) != nil {
 					select {
 					case <-f.g.open.Done():
 						return

@@ -50,7 +50,6 @@ type Gateway struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
 	kick chan struct{} // a heartbeat is due at once
-	free chan struct{} // locks are to be given back
 	turn chan struct{} // as full as there are files.Update
 
 	mu      sync.Mutex
@@ -65,7 +64,7 @@ type Gateway struct {
 	freed   []int64 // calls whose locks may still be there
 
 	listening sync.Once
-	listeners listeners
+	listeners sync.Map // chan struct{}: the prefix of what wakes it
 }
 
 // patience is how long an answer of the database is waited for.
@@ -90,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	config.RuntimeParams["default_transaction_isolation"] = "read committed" // lock_all looks again after it has waited
 	g := &Gateway{db: stdlib.OpenDB(*config), beats: stdlib.OpenDB(*config), config: config, name: o.Name, logger: o.Logger, lease: o.Lease,
-		kick: make(chan struct{}, 1), free: make(chan struct{}, 1), turn: make(chan struct{}, mostUpdates), held: map[int64]bool{}}
+		kick: make(chan struct{}, 1), turn: make(chan struct{}, mostUpdates), held: map[int64]bool{}}
 	g.db.SetMaxOpenConns(mostConns) // many calls at once wait here, and do not take what the server has for all gateways
 	g.db.SetMaxIdleConns(4)
 	g.beats.SetMaxOpenConns(1)
@@ -111,7 +110,6 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	g.open, g.end = context.WithCancel(context.WithoutCancel(ctx))
 	g.done.Go(func() { g.run(g.open) })
-	g.done.Go(func() { g.release(g.open) })
 	return g, nil
 }
 
@@ -139,7 +137,7 @@ func (g *Gateway) OnThisMachine(name string) bool {
 	return name == g.name || host(name) != "" && host(name) == host(g.name)
 }
 
-// run sends a heartbeat three times in a lease, and more often as long as there is none.
+// run sends a heartbeat three times in a lease, when a call has given its locks back, and more often as long as there is no lease.
 func (g *Gateway) run(ctx context.Context) {
 	for start := time.Now(); ; {
 		pause := g.lease / 3
@@ -179,9 +177,10 @@ func (g *Gateway) beat(ctx context.Context) (err error) {
 	return err
 }
 
-// renew renews the lease id. It also removes locks of calls that have ended, should any be left. A lease that is over is dropped.
+// renew renews the lease id, and removes the locks of calls that have given them back. A lease that is over is dropped.
 func (g *Gateway) renew(ctx context.Context, id string) error {
 	g.mu.Lock()
+	freed := len(g.freed)
 	calls, held := g.calls, make([]int64, 0, len(g.held))
 	for n := range g.held {
 		held = append(held, n)
@@ -193,7 +192,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 	var ok bool
 	err := g.beats.QueryRowContext(ctx, `WITH renewed AS (
 			UPDATE gateway SET lease = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 AND lease > clock_timestamp() RETURNING 1),
-		left_over AS (DELETE FROM lock WHERE ctid IN (
+		given_back AS (DELETE FROM lock WHERE ctid IN ( -- lock_all may be at it
 			SELECT ctid FROM lock WHERE gateway = $1 AND call <= $3 AND NOT call = ANY ($4) FOR UPDATE SKIP LOCKED))
 		SELECT EXISTS (SELECT FROM renewed)`, id, g.lease.Seconds(), calls, held).Scan(&ok)
 	switch {
@@ -203,7 +202,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		g.drop(id)
 		return ErrFenced
 	}
-	g.confirm(id, sent)
+	g.confirm(id, sent, freed)
 	return nil
 }
 
@@ -220,19 +219,20 @@ func (g *Gateway) begin(ctx context.Context) error {
 	g.id, g.begun = id, g.begun+1
 	again := g.begun > 1
 	g.mu.Unlock()
-	g.confirm(id, sent)
+	g.confirm(id, sent, 0)
 	if again {
 		g.logger.Warn("the lease of this gateway was over; it has begun anew, and calls that were under way are refused", "gateway", g.name)
 	}
 	return nil
 }
 
-// confirm notes that the lease id was renewed by a request that was sent then. A third of it is the margin for a change that is being made.
-func (g *Gateway) confirm(id string, sent time.Time) {
+// confirm notes that the lease id was renewed by a request that was sent then, and that the first of the freed calls have no locks any more.
+// A third of the lease is the margin for a change that is being made.
+func (g *Gateway) confirm(id string, sent time.Time, freed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.id == id {
-		g.until, g.beaten = sent.Add(g.lease-g.lease/3), time.Now()
+		g.until, g.beaten, g.freed = sent.Add(g.lease-g.lease/3), time.Now(), g.freed[freed:]
 	}
 }
 
@@ -244,17 +244,15 @@ func (g *Gateway) drop(id string) {
 		g.id, g.until, g.freed = "", time.Time{}, nil
 		clear(g.held)
 	}
+	g.soon()
+}
+
+// soon has a heartbeat sent at once.
+func (g *Gateway) soon() {
 	select {
 	case g.kick <- struct{}{}:
 	default:
 	}
-}
-
-// has says that the gateway has this lease still.
-func (g *Gateway) has(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.id == id
 }
 
 // ErrFenced: the gateway may change nothing, since the lease that the call began under is over, or there is none. With an *outage.Error beside
@@ -334,42 +332,26 @@ func (g *Gateway) Health() Health {
 // channel is the channel of PostgreSQL that all notifications of a fleet come by.
 const channel = "fleet"
 
-// listeners are those who want to be woken.
-type listeners struct {
-	mu  sync.Mutex
-	all map[chan struct{}]string
-}
-
-// wake wakes those whose prefix what begins with.
-func (l *listeners) wake(what string, all bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c, prefix := range l.all {
-		if all || strings.HasPrefix(what, prefix) {
-			select {
-			case c <- struct{}{}:
-			default: // it is about to look anyway
-			}
-		}
-	}
-}
-
 // Listen gives a channel that gets something after each notification that begins with prefix, and whenever some may have been missed.
 // Several may come as one.
 func (g *Gateway) Listen(prefix string) (woken <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	g.listeners.mu.Lock()
-	if g.listeners.all == nil {
-		g.listeners.all = map[chan struct{}]string{}
-	}
-	g.listeners.all[c] = prefix
-	g.listeners.mu.Unlock()
+	g.listeners.Store(c, prefix)
 	g.listening.Do(func() { g.done.Go(func() { g.listen(g.open) }) })
-	return c, func() {
-		g.listeners.mu.Lock()
-		delete(g.listeners.all, c)
-		g.listeners.mu.Unlock()
-	}
+	return c, func() { g.listeners.Delete(c) }
+}
+
+// wake wakes those whose prefix what begins with, or all.
+func (g *Gateway) wake(what string, all bool) {
+	g.listeners.Range(func(c, prefix any) bool {
+		if all || strings.HasPrefix(what, prefix.(string)) {
+			select {
+			case c.(chan struct{}) <- struct{}{}:
+			default: // it is about to look anyway
+			}
+		}
+		return true
+	})
 }
 
 // listen keeps one connection that hears notifications, until ctx ends.
@@ -394,14 +376,14 @@ func (g *Gateway) hear(ctx context.Context) error {
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	g.listeners.wake("", true)
+	g.wake("", true)
 	for {
 		quiet, cancel := context.WithTimeout(ctx, g.lease/3)
 		n, err := c.WaitForNotification(quiet)
 		cancel()
 		switch {
 		case err == nil:
-			g.listeners.wake(n.Payload, false)
+			g.wake(n.Payload, false)
 		case quiet.Err() != nil && ctx.Err() == nil: // a connection that is dead does not say so
 			quiet, cancel = context.WithTimeout(ctx, patience)
 			err = c.Ping(quiet)
