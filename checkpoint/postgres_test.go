@@ -42,7 +42,7 @@ func TestInPostgres(t *testing.T) {
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
 		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter,
 		"Appended":                     TestAppended, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine,
-		"CopyKeepsSealed": TestCopyKeepsSealed,
+		"CopyKeepsSealed": TestCopyKeepsSealed, "KilledBetweenContentAndRow": TestKilledBetweenContentAndRow,
 	} {
 		t.Run(name, test)
 	}
