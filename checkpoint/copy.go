@@ -337,10 +337,19 @@ func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, again b
 
 // put writes r into to, in one transaction.
 func (c *copier) put(ctx context.Context, r *record) (err error) {
+	if err := c.to.enter(); err != nil {
+		return err
+	}
+	defer c.to.active.Done()
 	for try := 0; ; try++ {
 		s := &save{d: c.to, op: &r.op}
+		for _, p := range r.load {
+			if n := len(p.pieces); n > 0 && p.pieces[n-1].body == nil {
+				s.sealed = append(s.sealed, p.pieces...)
+			}
+		}
 		there := false
-		err = c.to.write(ctx, "copying "+string(r.c.ID), true, func(ctx context.Context, tx *tx) (err error) {
+		err = s.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
 			there, err = c.write(ctx, tx, s, r)
 			return err
 		})
@@ -354,14 +363,12 @@ func (c *copier) put(ctx context.Context, r *record) (err error) {
 				}
 			}
 		}
-		if err != nil && !errors.As(err, new(*SyncError)) { // see Save
-			for _, name := range s.names {
-				c.to.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
-			}
-		}
 		full, ok := errors.AsType[*FullError](err)
-		if !ok || !c.evict || try == 2 {
-			return err
+		if err != nil && (!ok || !c.evict || try == 2) {
+			return fmt.Errorf("copying %s: %w", r.c.ID, err)
+		}
+		if err == nil {
+			return nil
 		}
 		if err := c.to.makeRoom(ctx, full); err != nil {
 			return err
@@ -572,15 +579,15 @@ func (c *copier) putSealed(ctx context.Context, tx *tx, s *save, p *parcel) erro
 		case err != nil || st.depth >= 0:
 		case one.body != nil:
 			st.content = one.body
-			err = s.put(ctx, tx, st, 0, nil)
+			err = s.put(ctx, tx, st, nil, "")
+		case one.row.Name != "" && s.large[st.hash] == nil:
+			err = errAgain
 		default:
 			row := one.row
-			if row.Key, err = c.key(ctx, tx, row.Key); err == nil && row.Name != "" {
-				row.Name = blob.NewName(row.Hash)
-				s.names = append(s.names, row.Name)
-				err = c.to.blobs.Put(ctx, row.Name, row.Z)
+			if p := s.large[st.hash]; p != nil {
+				row.Name = p.row.Name
 			}
-			if err == nil {
+			if row.Key, err = c.key(ctx, tx, row.Key); err == nil {
 				err = s.write(ctx, tx, st, &row, base)
 			}
 		}

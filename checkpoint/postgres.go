@@ -35,7 +35,7 @@ func (e *SettingError) Error() string {
 }
 
 // postgres is the catalog of a fleet: the tables are in the schema that is current on the connections of config. Several gateways have it
-// open, and each transaction that writes holds one lock of the server, as "BEGIN IMMEDIATE" does in SQLite.
+// open, and each transaction that writes holds one lock of the server, as "BEGIN IMMEDIATE" does in SQLite; but for those that are not synced.
 type postgres struct {
 	config *pgx.ConnConfig
 	guard  func(ctx context.Context, row func(query string, args ...any) *sql.Row) error
@@ -169,13 +169,16 @@ const (
 )
 
 // begin: what comes before the lock must not look at a row, else it would be a look at what was before the transactions that it waited for.
-// A process that stops in the midst holds up all others: the server ends its transaction after a minute.
+// A process that stops in the midst holds up all others: the server ends its transaction after a minute. One that is not synced locks the rows that
+// it changes, and waits for those only.
 func (p *postgres) begin(ctx context.Context, c *conn, synced bool) (end func(commit bool) error, err error) {
 	text := "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout='60s'; "
-	if !synced {
-		text += "SET LOCAL synchronous_commit=off; "
+	if synced {
+		text += "SELECT pg_advisory_xact_lock(" + lockOfWriter + ")"
+	} else {
+		text += "SET LOCAL synchronous_commit=off"
 	}
-	if err := start(ctx, c, text+"SELECT pg_advisory_xact_lock("+lockOfWriter+")"); err != nil {
+	if err := start(ctx, c, text); err != nil {
 		return nil, err
 	}
 	row := func(query string, args ...any) *sql.Row { return c.QueryRowContext(ctx, query, args...) }

@@ -46,14 +46,14 @@ func TestInPostgres(t *testing.T) {
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
 		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter,
 		"Appended":                     TestAppended, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine,
-		"CopyKeepsSealed": TestCopyKeepsSealed,
+		"CopyKeepsSealed": TestCopyKeepsSealed, "KilledBetweenContentAndRow": TestKilledBetweenContentAndRow,
 	} {
 		t.Run(name, test)
 	}
 }
 
-// TestManyGateways: what eight gateways save at once is one history, in the order of each, and retention that some of them run meanwhile takes
-// nothing that has to stay.
+// TestManyGateways: what eight gateways save and settle at once is one history, in the order of each, and retention that some of them run meanwhile
+// takes nothing that has to stay.
 func TestManyGateways(t *testing.T) {
 	t.Parallel()
 	database, contents := fleetbox.Database(t), fleetbox.Contents(t, nil)
@@ -79,7 +79,14 @@ func TestManyGateways(t *testing.T) {
 						if i%10 == 0 {
 							next = randomText(300<<10, int64(g*1000+i))
 						}
-						s, err := d.Save(ctx, op(edit(own, last, next), edit("/w/shared "+name, last, next)))
+						o := op(edit(own, last, next), edit("/w/shared "+name, last, next))
+						if i%2 == 1 {
+							o.Tag = "t"
+						}
+						s, err := d.Save(ctx, o)
+						if err == nil && o.Tag != "" {
+							err = d.Settle(ctx, s.ID, checkpoint.Committed)
+						}
 						if err != nil {
 							t.Error(err)
 							return
@@ -109,6 +116,9 @@ func TestManyGateways(t *testing.T) {
 			}
 			if o.KeepLast == 0 && len(at) != gateways*each {
 				t.Errorf("%d are listed", len(at))
+			}
+			if ops, err := stores[0].Open(ctx); err != nil || len(ops) > 0 {
+				t.Errorf("%d are open: %v", len(ops), err)
 			}
 			for g, ids := range saved {
 				first := 0
@@ -320,6 +330,9 @@ func TestSchemasAndLocks(t *testing.T) {
 	}
 	if _, err := stores[0].GC(ctx, false); !errors.Is(err, checkpoint.ErrBusy) {
 		t.Error("retention:", err)
+	}
+	if err := stores[0].Settle(ctx, id, checkpoint.Committed); err != nil {
+		t.Error("what is made waits for nobody:", err)
 	}
 	save(t, stores[1], next)
 	if _, err := db.Exec("ROLLBACK; SELECT pg_advisory_unlock_all()"); err != nil {
