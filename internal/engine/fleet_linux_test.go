@@ -26,7 +26,10 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-var edits = flag.Int("edits", 40, "of each of the gateways that edit one tree at once")
+var (
+	edits   = flag.Int("edits", 40, "of each of the gateways that edit one tree at once")
+	crashes = flag.Int("crashes", 2, "of the server of the database while they do")
+)
 
 // A box is one tree with the database and the bucket of a fleet.
 type box struct {
@@ -37,9 +40,11 @@ type box struct {
 	durable            string
 }
 
-func newBox(t testing.TB, lease time.Duration) *box {
+func newBox(t testing.TB, lease time.Duration) *box { return newBoxIn(t, fleetbox.Database(t), lease) }
+
+func newBoxIn(t testing.TB, database string, lease time.Duration) *box {
 	t.Helper()
-	b := &box{t, t.TempDir() + "/ws", fleetbox.Database(t), fleetbox.Contents(t, nil), lease, "remote"}
+	b := &box{t, t.TempDir() + "/ws", database, fleetbox.Contents(t, nil), lease, "remote"}
 	must(t, os.Mkdir(b.ws, 0o700))
 	return b
 }
@@ -87,12 +92,19 @@ func (b *box) start(m *machine, name string) {
 }
 
 // adds is an edit that adds a line to a file.
-func (m *machine) adds(name, line string) error {
-	_, err := m.call("s").ChangeFiles(ctx, engine.Files{Paths: []string{m.ws + "/" + name}, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: append(slices.Clone(ts[0].Before.Content), line+"\n"...)}
+func (m *machine) adds(name, line string) error { return m.addsToAll(line, name) }
+
+func (m *machine) addsToAll(line string, names ...string) error {
+	f := engine.Files{Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: append(slices.Clone(t.Before.Content), line+"\n"...)}
+		}
 		return nil
-	}})
-	return err
+	}}
+	for _, name := range names {
+		f.Paths = append(f.Paths, m.ws+"/"+name)
+	}
+	return errOf(m.call("s").ChangeFiles(ctx, f))
 }
 
 // history gives what the fleet knows of the changes of a path, the first one first.
@@ -125,7 +137,7 @@ func (b *box) history(m *machine, path string) (changes []checkpoint.Recorded, o
 // Eight gateways edit one tree at once: each edit that was acknowledged is in the files and in the history, in one order, and nothing else is.
 func TestFleetIsOneHistory(t *testing.T) {
 	t.Parallel()
-	if wrong := raceOf(t, *edits, nil); wrong != "" {
+	if wrong := raceOf(newBox(t, 0), *edits, nil, nil, 0); wrong != "" {
 		t.Error(wrong)
 	}
 }
@@ -134,7 +146,7 @@ func TestFleetIsOneHistory(t *testing.T) {
 func TestFleetWithoutLocks(t *testing.T) {
 	t.Parallel()
 	for range 5 {
-		if wrong := raceOf(t, 20, (*engine.Engine).Unlocked); wrong != "" {
+		if wrong := raceOf(newBox(t, 0), 20, (*engine.Engine).Unlocked, nil, 0); wrong != "" {
 			line, _, _ := strings.Cut(wrong, "\n")
 			t.Log(line)
 			return
@@ -143,10 +155,50 @@ func TestFleetWithoutLocks(t *testing.T) {
 	t.Error("a race without locks was never lost: the test of the race tests nothing")
 }
 
-// raceOf says what was wrong after eight gateways have made so many edits each. break may be nil.
-func raceOf(t *testing.T, edits int, spoil func(*engine.Engine)) (wrong string) {
+// The server of the database is killed with all its processes while eight gateways edit one tree, and recovers. They go on by themselves. What was
+// acknowledged is there, and what was not is there as the history says.
+func TestFleetDatabaseCrashes(t *testing.T) {
+	t.Parallel()
+	server := fleetbox.Own(t)
+	b := newBox(t, short)
+	b.database = server.Database(t)
+	if wrong := raceOf(b, 3, nil, server, *crashes); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+// The same crashes of a server that acknowledges what it has not written lose edits that were acknowledged.
+func TestFleetHastyDatabaseCrashes(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		server := fleetbox.Own(t)
+		b := newBox(t, short)
+		b.database = server.Database(t)
+		db := b.sql()
+		hasty := func(*engine.Engine) { // no look at the settings of a connection finds it
+			for _, do := range []string{`CREATE OR REPLACE FUNCTION hasty() RETURNS trigger LANGUAGE plpgsql AS
+				'BEGIN PERFORM set_config(''synchronous_commit'', ''off'', true); RETURN NULL; END'`,
+				"CREATE OR REPLACE TRIGGER hasty AFTER INSERT OR UPDATE ON op EXECUTE FUNCTION hasty()",
+				"CREATE OR REPLACE TRIGGER hasty AFTER INSERT OR UPDATE ON open_op EXECUTE FUNCTION hasty()",
+				"ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"} {
+				_, err := db.Exec(do)
+				must(t, err)
+			}
+		}
+		if wrong := raceOf(b, 3, hasty, server, 1); wrong != "" {
+			line, _, _ := strings.Cut(wrong, "\n")
+			t.Log(line)
+			return
+		}
+	}
+	t.Error("nothing was ever lost: the test of the crashes tests nothing")
+}
+
+// raceOf says what was wrong after eight gateways have made so many edits each. spoil may be nil. A server that is not nil crashes so many times
+// meanwhile, and the edits go on until then.
+func raceOf(b *box, edits int, spoil func(*engine.Engine), server *fleetbox.Server, crashes int) (wrong string) {
+	t := b.t
 	t.Helper()
-	b := newBox(t, 0)
 	files := []string{"a", "b", "c"}
 	first := b.machine("m0 1", nil)
 	for _, f := range files {
@@ -156,46 +208,89 @@ func raceOf(t *testing.T, edits int, spoil func(*engine.Engine)) (wrong string) 
 	for i := range 7 {
 		machines = append(machines, b.machine(fmt.Sprintf("m%d 1", i+1), nil))
 	}
-	var mu sync.Mutex
-	acknowledged := map[string][]string{}
-	var refused atomic.Int64
-	var wg sync.WaitGroup
-	start := time.Now()
-	for i, m := range machines {
+	for _, m := range machines {
 		if spoil != nil {
 			spoil(m.Engine)
 		}
+	}
+	var mu sync.Mutex
+	acknowledged, unknown, refused := map[string][]string{}, map[string]bool{}, map[string]int{}
+	var made atomic.Int64
+	var goOn atomic.Bool
+	goOn.Store(server != nil)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i, m := range machines {
 		wg.Go(func() {
-			for k := range edits {
-				f, line := files[rand.N(len(files))], fmt.Sprintf("%d/%d", i, k)
-				for {
-					err := m.adds(f, line)
-					if err == nil {
-						mu.Lock()
+			for k, left := 0, edits; left > 0 || goOn.Load(); k++ {
+				line, some := fmt.Sprintf("%d/%d", i, k), []string{files[rand.N(len(files))]}
+				if other := files[rand.N(len(files))]; other != some[0] { // a change of two steps
+					some = append(some, other)
+				}
+				err := m.addsToAll(line, some...)
+				r := engine.Reason(err)
+				mu.Lock()
+				switch {
+				case err == nil:
+					for _, f := range some {
 						acknowledged[f] = append(acknowledged[f], line)
-						mu.Unlock()
-						break
 					}
-					if refused.Add(1) > int64(edits) && spoil != nil {
-						return
-					}
-					if r := engine.Reason(err); r == nil || r.Code != engine.CodeConflict {
-						mu.Lock()
-						wrong += fmt.Sprintf("%s: %v\n", line, err)
-						mu.Unlock()
-						return
-					}
+					made.Add(1)
+					left--
+				case r != nil && (r.Code == engine.CodeConflict || server != nil && (engine.CutOff(err) || r.Cause == engine.HalfMade)):
+					refused[r.Cause.Name]++
+					unknown[line] = r.Cause == engine.HalfMade
+				default:
+					wrong += fmt.Sprintf("%s: %v\n", line, err)
+					left = 0
+				}
+				mu.Unlock()
+				if spoil != nil && server == nil && k > 2*edits {
+					left = 0
+				}
+				if engine.CutOff(err) {
+					<-time.After(10 * time.Millisecond)
 				}
 			}
 		})
 	}
+	if server != nil {
+		more := func(n int64) {
+			end := time.Now().Add(time.Minute)
+			for n += made.Load(); made.Load() < n; <-time.After(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Error("the gateways do not go on")
+					return
+				}
+			}
+		}
+		for range crashes {
+			more(rand.Int64N(40))
+			must(t, server.Crash())
+			must(t, server.Start())
+			more(8)
+		}
+		goOn.Store(false)
+	}
 	wg.Wait()
-	t.Logf("%d edits in %v, %d conflicts", 8*edits, time.Since(start), refused.Load())
+	t.Logf("%d edits in %v, %d refused: %v", made.Load(), time.Since(start), len(unknown), refused)
+	if server != nil {
+		for _, f := range files { // what is half-made of a file is ended by the next change of it
+			must(t, first.adds(f, "last"))
+			acknowledged[f] = append(acknowledged[f], "last")
+		}
+		b.machine("m8 1", nil) // what was made, and not settled, by the next start
+		var open int
+		if must(t, b.sql().QueryRow("SELECT count(*) FROM open_op").Scan(&open)); open > 0 {
+			wrong += fmt.Sprintf("%d changes have come to no end\n", open)
+		}
+	}
 	for _, f := range files {
 		content, err := os.ReadFile(b.ws + "/" + f)
 		must(t, err)
 		lines := strings.Fields(string(content))
-		if got, want := slices.Sorted(slices.Values(lines)), slices.Sorted(slices.Values(acknowledged[f])); !slices.Equal(got, want) {
+		got := slices.DeleteFunc(slices.Sorted(slices.Values(lines)), func(line string) bool { return unknown[line] })
+		if want := slices.Sorted(slices.Values(acknowledged[f])); !slices.Equal(got, want) {
 			wrong += fmt.Sprintf("%s has %d lines, and %d edits of it were acknowledged\n", f, len(got), len(want))
 		}
 		changes, outcomes := b.history(first, b.ws+"/"+f)
@@ -215,6 +310,9 @@ func raceOf(t *testing.T, edits int, spoil func(*engine.Engine)) (wrong string) 
 		if n != len(lines) {
 			wrong += fmt.Sprintf("%s has %d lines, and the history has made %d\n", f, len(lines), n)
 		}
+	}
+	if looks := first.looks(); temporaries.MatchString(looks) {
+		wrong += "temporary names are left:\n" + looks
 	}
 	return wrong
 }
