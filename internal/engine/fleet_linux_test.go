@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -317,18 +318,24 @@ func raceOf(b *box, edits int, spoil func(*engine.Engine), server *fleetbox.Serv
 	return wrong
 }
 
-// stopAt gives a fault that stands still before the n-th call of a change that has its locks, until goOn is closed. With dead the calls after that come to
-// nothing.
+// stopAt stands still before the n-th call of a change that has its locks, until goOn is closed: a system call, or with dead also a message to the
+// database. With dead the calls after that come to nothing.
 type stopAt struct {
-	n            int64
-	dead         bool
-	of           atomic.Pointer[fleet.Gateway]
-	count        atomic.Int64
-	stands, goOn chan struct{}
+	n               int64
+	dead            bool
+	of              atomic.Pointer[fleet.Gateway]
+	count, messages atomic.Int64 // that were met; without dead messages are not among the first
+	stands, goOn    chan struct{}
+}
+
+// begun says that the change has its locks.
+func (s *stopAt) begun() bool {
+	at := s.of.Load()
+	return at != nil && (at.Health().Held > 0 || s.n > 0 && s.count.Load() >= s.n)
 }
 
 func (s *stopAt) fault(string) *guardfs.Fault {
-	if at := s.of.Load(); at == nil || at.Health().Held == 0 && (s.n == 0 || s.count.Load() < s.n) { // before it has its locks it has not begun
+	if !s.begun() {
 		return nil
 	}
 	k := s.count.Add(1)
@@ -344,76 +351,125 @@ func (s *stopAt) fault(string) *guardfs.Fault {
 	return nil
 }
 
-// deaths are changes in which a gateway dies, with what is there before.
-var deaths = map[string]struct {
-	lay []string
-	run act
-}{
-	"one file":                    {[]string{"f"}, writes("new\n", "f")},
-	"files, new and old":          {[]string{"f", "e", "keep/k"}, writes("new\n", "f", "e", "keep/k", "x/y/g")},
-	"a tree moves":                {[]string{"f", "d/b/c", "d/a"}, moves("d", "x/y/d")},
-	"a tree goes":                 {[]string{"f", "d/b/c", "d/a"}, deletes("d")},
-	"a file moves over another":   {[]string{"f", "e"}, moves("f", "e")},
-	"a change is taken back":      {[]string{"f"}, undoes},
-	"a line is added to one file": {[]string{"f"}, appends("f", "more\n")},
+// message comes before each message. A heartbeat is among them: whoever stands still there and is not dead goes on with the change.
+func (s *stopAt) message() {
+	switch {
+	case s.dead:
+		s.fault("")
+	case s.begun():
+		s.messages.Add(1)
+	}
 }
 
-// A gateway is killed, or stopped and goes on later, before calls of a change. Another one finds the tree as before or as it should become,
-// and makes it so; it goes on working there, and nothing that the first one does afterwards changes that. When that one's machine
-// starts again, nothing is left of it.
+// deaths are changes in which a gateway dies, with what is there before.
+var deaths = map[string]struct {
+	lay    []string
+	before act // what was done before; nil: nothing
+	run    act
+}{
+	"one file":                    {[]string{"f"}, nil, writes("new\n", "f")},
+	"a new file":                  {[]string{"f"}, nil, writes("new\n", "x/g")},
+	"files, new and old":          {[]string{"f", "e", "keep/k"}, nil, writes("new\n", "f", "e", "keep/k", "x/y/g")},
+	"a file moves":                {[]string{"f", "e"}, nil, moves("e", "g")},
+	"a tree moves":                {[]string{"f", "d/b/c", "d/a"}, nil, moves("d", "x/y/d")},
+	"a file goes":                 {[]string{"f", "e"}, nil, deletes("e")},
+	"a tree goes":                 {[]string{"f", "d/b/c", "d/a"}, nil, deletes("d")},
+	"a tree comes back":           {[]string{"f", "d/b/c", "d/a"}, deletes("d"), undoes},
+	"a file moves over another":   {[]string{"f", "e"}, nil, moves("f", "e")},
+	"a change is taken back":      {[]string{"f"}, nil, undoes},
+	"files are taken back":        {[]string{"f", "e"}, writes("new\n", "f", "e", "x/y/g"), undoes},
+	"a line is added to one file": {[]string{"f"}, nil, appends("f", "more\n")},
+}
+
+// A gateway is killed before calls of a change, messages to the database included, or stopped and goes on later. Another one finds the tree as before
+// or as it should become, and makes it so; it goes on working there, and nothing that the first one does afterwards changes that. When that one's
+// machine starts again, nothing is left of it.
 func TestFleetTakesOver(t *testing.T) {
-	for name, d := range deaths {
+	for name := range deaths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &stopAt{}
-			done, _ := takeOver(t, d.lay, d.run, s)
-			total := s.count.Load()
-			ends := map[string]int{}
-			stride := cmp.Or(*every, max(1, total/(killRounds/2)))
-			for _, dead := range []bool{true, false} {
-				for n := first(t, stride); n <= total; n += stride {
-					t.Run("", func(t *testing.T) {
-						s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
-						_, end := takeOver(t, d.lay, d.run, s, done)
-						ends[end]++
-					})
-				}
-			}
-			t.Logf("of %d calls, before each %d.: %v", total, stride, ends)
-			if ends["as before"] == 0 {
-				t.Error("nothing was ever taken back: the test tests nothing")
-			}
+			takeOvers(t, name, nil, true, false)
 		})
 	}
 }
 
+// The same where the first one stands still, and meanwhile the server of the database crashes and comes back without its leases and locks. In a
+// short test it is one of the changes, another one with each commit.
+func TestFleetTakesOverAfterACrash(t *testing.T) {
+	t.Parallel()
+	server := fleetbox.Own(t)
+	for i, name := range slices.Sorted(maps.Keys(deaths)) {
+		if *every > 0 || uint64(i) == commit()%uint64(len(deaths)) {
+			t.Run(name, func(t *testing.T) { takeOvers(t, name, server, false) })
+		}
+	}
+}
+
+// takeOvers has a gateway stop before calls of a change in each of these ways.
+func takeOvers(t *testing.T, name string, crashes *fleetbox.Server, ways ...bool) {
+	s := &stopAt{}
+	done, _ := takeOver(t, name, crashes, s)
+	ends := map[string]int{}
+	for _, dead := range ways {
+		total := s.count.Load()
+		if dead {
+			total += s.messages.Load()
+		}
+		stride := cmp.Or(*every, max(1, total/(killRounds/2)))
+		for n := first(t, stride); n <= total; n += stride {
+			t.Run("", func(t *testing.T) {
+				s := &stopAt{n: n, dead: dead, stands: make(chan struct{}), goOn: make(chan struct{})}
+				_, end := takeOver(t, name, crashes, s, done)
+				ends[end]++
+			})
+		}
+		t.Logf("of %d calls, before each %d., dead %t: %v", total, stride, dead, ends)
+	}
+	if ends["as before"] == 0 {
+		t.Error("nothing was ever taken back: the test tests nothing")
+	}
+}
+
 // takeOver has a gateway stop in a change, and another one take its place. want is what the tree may look like then, besides as before.
-func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (looks, end string) {
+func takeOver(t *testing.T, name string, crashes *fleetbox.Server, s *stopAt, want ...string) (looks, end string) {
 	t.Helper()
 	b := newBox(t, short)
+	if crashes != nil {
+		b.database = crashes.Database(t)
+	}
 	a := b.machine("a 1", s.fault)
-	for _, name := range lay {
+	a.wire.Before(s.message)
+	d := deaths[name]
+	for _, name := range d.lay {
 		a.put("s", name, name+"\n")
+	}
+	if d.before != nil {
+		must(t, a.does(d.before))
 	}
 	// What the journal of the stopped one has stays until its machine starts again.
 	clean := func(looks string) string { return temporaries.ReplaceAllString(looks, "") }
 	old := clean(a.looks())
 	s.of.Store(a.Gateway)
 	if s.n == 0 {
-		must(t, a.does(run))
+		must(t, a.does(d.run))
 		return clean(a.looks()), ""
 	}
 	made := make(chan error, 1)
-	go func() { made <- a.does(run) }()
+	go func() { made <- a.does(d.run) }()
 	select {
 	case <-s.stands:
 	case err := <-made: // others come in any order
 		must(t, err)
 		return "", "over"
 	}
-	a.wire.Cut()
+	if crashes != nil {
+		must(t, crashes.Crash())
+		must(t, crashes.Start())
+	} else {
+		a.wire.Cut()
+	}
 	other := b.machine("b 1", nil) // it starts while the first one's lease goes on
-	for !s.dead && a.Fenced() == nil {
+	for !s.dead && a.Fenced() == nil && a.Health().Begun == 1 {
 		<-time.After(time.Millisecond)
 	}
 	must(t, other.adds("theirs", "begins"))
@@ -430,8 +486,10 @@ func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (l
 	}
 	must(t, other.adds("f", "goes on"))
 	now := clean(third.looks())
-	a.wire.Mend()
-	for a.Fenced() != nil { // it goes on under another lease
+	if !s.dead {
+		a.wire.Mend()
+	}
+	for !s.dead && a.Fenced() != nil { // it goes on under another lease
 		<-time.After(time.Millisecond)
 	}
 	close(s.goOn)
@@ -439,7 +497,7 @@ func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (l
 	r := engine.Reason(err)
 	switch {
 	case err == nil && end == "as it should become", s.dead && err != nil:
-	case r != nil && (r.Cause == engine.HalfMade || end == "as before" && (r.Cause == engine.Fenced || r.Code == engine.CodeConflict)):
+	case r != nil && (r.Cause == engine.HalfMade || end == "as before" && (engine.CutOff(err) || r.Code == engine.CodeConflict)):
 	default:
 		t.Errorf("stopped before call %d: the tree is %s, and the call ended with %v", s.n, end, err)
 	}
@@ -454,6 +512,9 @@ func takeOver(t *testing.T, lay []string, run act, s *stopAt, want ...string) (l
 	}
 	if is := a.looks(); clean(is) != is {
 		t.Errorf("stopped before call %d, after its next start a temporary name is there:\n%s", s.n, is)
+	}
+	if _, outcomes := b.history(third, b.ws+"/f"); slices.Contains(outcomes, checkpoint.Foreign) {
+		t.Errorf("stopped before call %d: the history says that it could not be taken back: %q", s.n, outcomes)
 	}
 	return now, end
 }
