@@ -312,7 +312,7 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	return d.snapshot(ctx, func(_ context.Context, q querier) error { return fn(&history{q: q}) })
 }
 
-// snapshot is view for a call that has entered. Once fn has begun it goes on, whatever becomes of ctx.
+// snapshot is view for a call that has entered.
 func (d *DB) snapshot(ctx context.Context, fn func(context.Context, querier) error) error {
 	if err := d.c.inPlace(); err != nil { // another connection may open what is in its place now
 		return err

@@ -250,8 +250,13 @@ func TestDatabaseThatIsRefused(t *testing.T) {
 			return at
 		}, new(*checkpoint.SettingError)},
 		"synchronous_commit of the account": {func(at string) string {
-			exec(at, "CREATE ROLE hasty LOGIN SUPERUSER", "ALTER ROLE hasty SET synchronous_commit=off")
-			return strings.Replace(at, "user=tester", "user=hasty", 1)
+			u, err := url.Parse(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			role := "hasty_" + u.Path[1:] // it is of the whole server
+			exec(at, "CREATE ROLE "+role+" LOGIN SUPERUSER", "ALTER ROLE "+role+" SET synchronous_commit=off")
+			return strings.Replace(at, "user=tester", "user="+role, 1)
 		}, new(*checkpoint.SettingError)},
 		"synchronous_commit of the address": {func(at string) string { return with(at, "synchronous_commit=off") }, new(*checkpoint.SettingError)},
 		"no such schema":                    {func(at string) string { return with(at, "search_path=none") }, new(*checkpoint.SettingError)},

@@ -512,11 +512,17 @@ func TestFleetIsReadAtTheStart(t *testing.T) {
 // The accounts of docs/fleet.md are enough: the owner makes the tables, and a gateway works with the other one, which can make and drop
 // nothing and can't change the ends of audit logs.
 func TestFleetAccounts(t *testing.T) {
-	f := newFleet(t) // not beside others: roles are of the whole server
+	t.Parallel()
+	f := newFleet(t)
 	f.database = fleetbox.OwnDatabase(t)
+	u, err := url.Parse(f.database)
+	must(t, err)
+	gateways := "moltis_" + u.Path[1:] // roles are of the whole server
+	owner := gateways + "_owner"
 	text, err := os.ReadFile("../../docs/fleet.md")
 	must(t, err)
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	own := regexp.MustCompile(`\bmoltis(_owner)?\b`).ReplaceAllString(string(text), gateways+"$1")
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(own, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d blocks of SQL", len(blocks))
 	}
@@ -537,13 +543,13 @@ func TestFleetAccounts(t *testing.T) {
 	}
 	roles, _, _ := strings.Cut(blocks[0][1], "CREATE DATABASE")
 	must(t, do("tester", roles+blocks[1][1]))
-	early := f.machine("early", as("moltis"))
+	early := f.machine("early", as(gateways))
 	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK {
 		t.Errorf("without tables: %s%s", out, errs)
 	}
-	f.machine("owner", as("moltis_owner")).run("store", "check")
+	f.machine("owner", as(owner)).run("store", "check")
 	must(t, do("tester", blocks[2][1]))
-	m := f.machine("m", as("moltis"))
+	m := f.machine("m", as(gateways))
 	session := startMCP(t, m)
 	f.large("x")
 	for _, content := range []string{"one\n", "two\n"} {
@@ -558,7 +564,7 @@ func TestFleetAccounts(t *testing.T) {
 	m.run("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes")
 	eventually(t, "an end is on record", func() bool { return !strings.Contains(m.run("audit", "verify"), "fleet: 0 ends") })
 	for _, statement := range []string{"CREATE TABLE t(a int)", "DROP TABLE op", "DELETE FROM head", "UPDATE head SET seq = 0", "TRUNCATE head"} {
-		if err := do("moltis", statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {
+		if err := do(gateways, statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
