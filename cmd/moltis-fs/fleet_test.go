@@ -204,6 +204,9 @@ func TestFleetCut(t *testing.T) {
 	if out := a.run("status"); !strings.Contains(out, "can't be reached") {
 		t.Error(out)
 	}
+	if status, out, errs := a.try("doctor"); status != exitRefused || !strings.Contains(out, "can't be reached") {
+		t.Errorf("doctor: status %d: %s%s", status, out, errs)
+	}
 	wire.Mend()
 	for i, s := range []*mcpSession{session, late} {
 		eventually(t, "it is written again", func() bool { s.call("Write", path, fmt.Sprint(i)); return f.content("x") == fmt.Sprint(i) })
@@ -538,7 +541,7 @@ func TestFleetAccounts(t *testing.T) {
 	roles, _, _ := strings.Cut(blocks[0][1], "CREATE DATABASE")
 	must(t, do("tester", roles+blocks[1][1]))
 	early := f.machine("early", as("moltis"))
-	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK {
+	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK || !strings.Contains(errs, "moltis-fs store check") {
 		t.Errorf("without tables: %s%s", out, errs)
 	}
 	f.machine("owner", as("moltis_owner")).run("store", "check")
@@ -555,7 +558,9 @@ func TestFleetAccounts(t *testing.T) {
 	m.run("token", "create", "--principal", "ci")
 	m.run("store", "gc")
 	m.run("store", "check", "--data")
-	m.run("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes")
+	if status, out, errs := m.try("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes"); status != exitOK || !strings.Contains(errs, "VACUUM") {
+		t.Errorf("purge: status %d: %s%s", status, out, errs)
+	}
 	eventually(t, "an end is on record", func() bool { return !strings.Contains(m.run("audit", "verify"), "fleet: 0 ends") })
 	for _, statement := range []string{"CREATE TABLE t(a int)", "DROP TABLE op", "DELETE FROM head", "UPDATE head SET seq = 0", "TRUNCATE head"} {
 		if err := do("moltis", statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {

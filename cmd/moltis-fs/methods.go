@@ -225,13 +225,13 @@ func asMethodError(err error, answer []byte) error {
 	if err == nil {
 		return nil
 	}
-	e := exitOf(err)
+	e := exitOf(storeError(err))
 	if json.Unmarshal(answer, &told); e.what != "" {
 		told.Kind, told.Error, told.Hint = e.kind, e.what, e.hint
 	}
 	code := methodCodes[told.Kind]
 	switch {
-	case e.status == exitBroken:
+	case e.status == exitBroken && e.hint == "":
 		return err // which the log has
 	case told.Error == "":
 		return nil

@@ -17,12 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"moltisfs/internal/state"
@@ -85,6 +87,11 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of the fleet's database: %w", err)
 	}
+	if u, err := url.Parse(o.Database); err == nil && u.Query().Has("passfile") { // the driver would go on without a password
+		if _, err := os.ReadFile(u.Query().Get("passfile")); err != nil {
+			return nil, fmt.Errorf("the passfile= of the fleet's database: %w", err)
+		}
+	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = patience
 	}
@@ -130,7 +137,9 @@ func (g *Gateway) Close() error {
 			err = &UnreachableError{gone} // it ends by itself
 		}
 	}
-	return errors.Join(err, g.db.Close(), g.beats.Close())
+	g.db.Close()    //nolint:errcheck // a connection that was cut says so, and nothing is lost with it
+	g.beats.Close() //nolint:errcheck // nor with this one
+	return err
 }
 
 // Name is the gateway's name for people.
@@ -176,9 +185,13 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	was := g.failure
 	if g.failure = err; err != nil && context.Cause(ctx) != context.Canceled {
-		g.failed++
-		g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+		if g.failed++; was == nil { // an outage is said once
+			g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+		}
+	} else if err == nil && was != nil {
+		g.logger.Warn("heartbeats of the fleet are confirmed again", "gateway", g.name)
 	}
 }
 
@@ -215,6 +228,10 @@ func (g *Gateway) begin(ctx context.Context) error {
 	if err := migrate(ctx, g.beats); err != nil {
 		if v, ok := errors.AsType[*VersionError](err); ok {
 			return v
+		}
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // it may not do that
+			err = fmt.Errorf("%w; the account that owns the tables makes them with %q, and grants this one its rights: docs/fleet.md, The two accounts",
+				err, "moltis-fs store check")
 		}
 		return &UnreachableError{err}
 	}
@@ -411,7 +428,9 @@ func (g *Gateway) Listen(prefix string) (woken <-chan struct{}, stop func()) {
 func (g *Gateway) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := g.hear(ctx); ctx.Err() == nil {
-			g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			if g.Health().Err == nil { // else an outage has been told
+				g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(time.Second, g.lease/3)):
