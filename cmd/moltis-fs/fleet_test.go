@@ -475,6 +475,11 @@ func TestFleetLocal(t *testing.T) {
 	session.cmd.Process.Kill()
 	session.cmd.Wait()
 	must(t, os.RemoveAll(a.data))
+	for _, line := range []string{"undo --yes", "log"} {
+		if _, out, errs := b.try(strings.Fields(line)...); !strings.Contains(errs, "--session NAME fetches") {
+			t.Errorf("%s, with nothing fetched: %s%s", line, out, errs)
+		}
+	}
 	if log := b.run("checkpoint", "list", "--session", "other"); !strings.Contains(log, "purged") {
 		t.Errorf("a purge does not come to the fleet: %s", log)
 	}

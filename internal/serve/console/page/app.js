@@ -96,12 +96,16 @@ async function start() {
 
 function heard(name, data) {
   switch (name) {
-  case 'config': configure(data); ui.frame(); // falls through: a database that was away may be back
   case 'begin': W.refresh().then(() => W.tick(), ui.failed); break;
   case 'approval.asked': W.asked(data.approval); break;
   case 'approval.over': W.over(data.approval); break;
   case 'checkpoint': V.newer(); break;
-  case 'beat': { const now = Date.parse(data.time); if (Math.abs(now - clock.now()) > 1500) clock.ahead = now - Date.now(); }
+  case 'config': configure(data); ui.frame(); break;
+  case 'beat': {
+    if (W.away()) W.refresh().catch(ui.failed);
+    const now = Date.parse(data.time);
+    if (Math.abs(now - clock.now()) > 1500) clock.ahead = now - Date.now();
+  }
   }
 }
 
