@@ -592,6 +592,15 @@ func TestFleetForgets(t *testing.T) {
 	}
 }
 
+// A passfile that can't be read is said. The driver goes on without a password, and the server says that it is wrong.
+func TestFleetPassfile(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if status, out, errs := f.machine("a", f.database+"&passfile="+f.dir+"/none").try("status"); status != exitMisuse || !strings.Contains(errs, "passfile=") {
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
+}
+
 // Without the bucket a change that needs it is refused, and others go on.
 func TestFleetWithoutBucket(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -86,11 +85,6 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the fleet's database: %w", err)
-	}
-	if u, err := url.Parse(o.Database); err == nil && u.Query().Has("passfile") { // the driver would go on without a password
-		if _, err := os.ReadFile(u.Query().Get("passfile")); err != nil {
-			return nil, fmt.Errorf("the passfile= of the fleet's database: %w", err)
-		}
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = patience

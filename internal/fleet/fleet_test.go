@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"regexp"
@@ -364,9 +363,6 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), Options{Database: "postgres://u:secret@[::1"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
-	}
-	if _, err := Open(context.Background(), Options{Database: database + "&passfile=" + t.TempDir() + "/none"}); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a passfile that is not there: ", err)
 	}
 	closed := join(t, Options{Database: "postgres://u@127.0.0.1:1/x"}).Fenced()
 	if closed == nil || strings.Contains(closed.Error(), "\n") || !strings.Contains(closed.Error(), "refused") {
