@@ -204,6 +204,9 @@ func TestFleetCut(t *testing.T) {
 	if out := a.run("status"); !strings.Contains(out, "can't be reached") {
 		t.Error(out)
 	}
+	if status, out, errs := a.try("doctor"); status != exitRefused || !strings.Contains(out, "can't be reached") {
+		t.Errorf("doctor: status %d: %s%s", status, out, errs)
+	}
 	wire.Mend()
 	for i, s := range []*mcpSession{session, late} {
 		eventually(t, "it is written again", func() bool { s.call("Write", path, fmt.Sprint(i)); return f.content("x") == fmt.Sprint(i) })
@@ -472,6 +475,11 @@ func TestFleetLocal(t *testing.T) {
 	session.cmd.Process.Kill()
 	session.cmd.Wait()
 	must(t, os.RemoveAll(a.data))
+	for _, line := range []string{"undo --yes", "log"} {
+		if _, out, errs := b.try(strings.Fields(line)...); !strings.Contains(errs, "--session NAME fetches") {
+			t.Errorf("%s, with nothing fetched: %s%s", line, out, errs)
+		}
+	}
 	if log := b.run("checkpoint", "list", "--session", "other"); !strings.Contains(log, "purged") {
 		t.Errorf("a purge does not come to the fleet: %s", log)
 	}
@@ -544,7 +552,7 @@ func TestFleetAccounts(t *testing.T) {
 	roles, _, _ := strings.Cut(blocks[0][1], "CREATE DATABASE")
 	must(t, do("tester", roles+blocks[1][1]))
 	early := f.machine("early", as(gateways))
-	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK {
+	if status, out, errs := early.try("call", "Write", filepath.Join(f.tree, "x"), "content=one"); status == exitOK || !strings.Contains(errs, "moltis-fs store check") {
 		t.Errorf("without tables: %s%s", out, errs)
 	}
 	f.machine("owner", as(owner)).run("store", "check")
@@ -561,7 +569,9 @@ func TestFleetAccounts(t *testing.T) {
 	m.run("token", "create", "--principal", "ci")
 	m.run("store", "gc")
 	m.run("store", "check", "--data")
-	m.run("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes")
+	if status, out, errs := m.try("store", "purge", "--path", filepath.Join(f.tree, "x"), "--yes"); status != exitOK || !strings.Contains(errs, "VACUUM") {
+		t.Errorf("purge: status %d: %s%s", status, out, errs)
+	}
 	eventually(t, "an end is on record", func() bool { return !strings.Contains(m.run("audit", "verify"), "fleet: 0 ends") })
 	for _, statement := range []string{"CREATE TABLE t(a int)", "DROP TABLE op", "DELETE FROM head", "UPDATE head SET seq = 0", "TRUNCATE head"} {
 		if err := do(gateways, statement); err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "owner") {
@@ -585,6 +595,15 @@ func TestFleetForgets(t *testing.T) {
 		if status, out, errs := a.try(strings.Fields(line)...); status != exitMisuse || !strings.Contains(errs, "SET synchronous_commit = on") {
 			t.Errorf("%s: status %d: %s%s", line, status, out, errs)
 		}
+	}
+}
+
+// A passfile that can't be read is said. The driver goes on without a password, and the server says that it is wrong.
+func TestFleetPassfile(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if status, out, errs := f.machine("a", f.database+"&passfile="+f.dir+"/none").try("status"); status != exitMisuse || !strings.Contains(errs, "passfile=") {
+		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 }
 

@@ -149,10 +149,23 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 		}
 	}
 	if any, err := db.Seen(ctx, "", ""); err != nil || !any {
-		return cmp.Or(err, error(&exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}))
+		return cmp.Or(err, in.nothingYet())
 	}
 	return &exitError{exitRefused, "there are no checkpoints of " + strings.Join(names, ", "),
 		program + " log --all shows what was changed, and in which sessions", tools.KindNotFound}
+}
+
+// nothingYet is the refusal of a command about the newest change where the store has none.
+func (in *invocation) nothingYet() error {
+	return &exitError{exitRefused, "nothing was changed yet", cmp.Or(in.elsewhere(), program+" status says whether undo is on"), tools.KindNotFound}
+}
+
+// elsewhere says how to see the changes that other gateways of a fleet have made and that this machine has not fetched; "" where it has all.
+func (in *invocation) elsewhere() string {
+	if f, err := in.fleet(); err != nil || !f.Ships() || in.given("session") {
+		return ""
+	}
+	return "that is on this machine: --session NAME fetches what was changed elsewhere"
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"moltisfs/internal/outage"
@@ -125,7 +126,9 @@ func (g *Gateway) Close() error {
 		defer cancel()
 		_, err = g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id) // else it ends by itself
 	}
-	return errors.Join(outage.OfDatabase(err), g.db.Close(), g.beats.Close())
+	g.db.Close()    //nolint:errcheck // a connection that was cut says so, and nothing is lost with it
+	g.beats.Close() //nolint:errcheck // nor with this one
+	return outage.OfDatabase(err)
 }
 
 // Name is the gateway's name for people.
@@ -170,9 +173,13 @@ func (g *Gateway) beat(ctx context.Context) (err error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	was := g.failure
 	if g.failure = outage.OfDatabase(err); err != nil && context.Cause(ctx) != context.Canceled {
-		g.failed++
-		g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+		if g.failed++; was == nil { // an outage is said once
+			g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+		}
+	} else if err == nil && was != nil {
+		g.logger.Warn("heartbeats of the fleet are confirmed again", "gateway", g.name)
 	}
 	return err
 }
@@ -209,6 +216,10 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 // begin takes a lease under a new id.
 func (g *Gateway) begin(ctx context.Context) error {
 	if err := migrate(ctx, g.beats); err != nil {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // it may not do that
+			err = fmt.Errorf("%w; the account that owns the tables makes them with %q, and grants this one its rights: docs/fleet.md, The two accounts",
+				err, "moltis-fs store check")
+		}
 		return err
 	}
 	sent, id := time.Now(), rand.Text()
@@ -358,7 +369,9 @@ func (g *Gateway) wake(what string, all bool) {
 func (g *Gateway) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := g.hear(ctx); ctx.Err() == nil {
-			g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			if g.Health().Err == nil { // else an outage has been told
+				g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(time.Second, g.lease/3)):

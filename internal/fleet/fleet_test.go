@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"moltisfs/internal/fleetbox"
 	"moltisfs/internal/guardfs"
@@ -394,6 +398,66 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(context.Background(), Options{Database: database}); !errors.As(err, new(*VersionError)) {
 		t.Error("newer tables: ", err)
 	}
+}
+
+// An outage is said once, and its end, however many heartbeats fail meanwhile.
+func TestOutageIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	database, wire := fleetbox.Wired(t, fleetbox.Database(t))
+	said := &lines{}
+	g := join(t, Options{Database: database, Lease: short, Logger: slog.New(slog.NewTextHandler(said, nil))})
+	wire.Cut()
+	within(t, "several heartbeats fail", func() bool { return g.Health().Failed > 3 })
+	wire.Mend()
+	within(t, "the end is said", func() bool { return said.count("confirmed again") == 1 })
+	if n := said.count("a heartbeat of the fleet failed"); n != 1 {
+		t.Errorf("it is said %d times", n)
+	}
+}
+
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+// A connection that was cut under TLS can't be closed in order. A gateway has lost nothing with it, and leaves without an error.
+func TestCloseOfACutConnection(t *testing.T) {
+	t.Parallel()
+	g := join(t, Options{Database: fleetbox.Database(t)})
+	config := g.config.Copy()
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return cutConn{c}, err
+	}
+	g.db.Close()
+	if g.db = stdlib.OpenDB(*config); g.db.Ping() != nil || g.db.Close() == nil {
+		t.Fatal("the test is none: a connection of it closes in order")
+	}
+	if g.db = stdlib.OpenDB(*config); g.db.Ping() != nil {
+		t.Fatal("no connection")
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+type cutConn struct{ net.Conn }
+
+func (c cutConn) Close() error {
+	c.Conn.Close()
+	return errors.New("tls: failed to send closeNotify alert")
 }
 
 // BenchmarkLock takes the locks of an edit of one file five directories deep, and gives them back: one gateway alone, and eight on files of

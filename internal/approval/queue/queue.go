@@ -107,10 +107,8 @@ func Open(dir string) *Queue {
 // OpenIn is the queue in files.
 func OpenIn(files state.Files) *Queue { return &Queue{files: files} }
 
-// errLost is the error of an Ask whose question nobody can answer any more.
-var errLost = errors.New("the question is gone: this gateway was out of touch with its fleet for too long; send the call again")
-
-// Ask puts a question and waits until it is answered, or until ctx ends.
+// Ask puts a question and waits until it is answered, or until ctx ends. A question that nobody can answer any more, since its gateway was out
+// of touch with its fleet for longer than its lease, ends as one that was not answered in time.
 func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.Answer, error) {
 	if a, over := approval.ContextAnswer(ctx); over {
 		return a, nil
@@ -141,7 +139,7 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 			return a, err
 		}
 		if lost {
-			return approval.Answer{}, errLost
+			return approval.Answer{Decision: approval.TimedOut}, nil
 		}
 		select {
 		case <-changed:

@@ -581,7 +581,7 @@ func TestOutOfReach(t *testing.T) {
 				}
 				far.lost.Store(c.lost)
 				far.cut.Store(false)
-				if got := <-heard; (got.err == errLost) == c.answered || (got.Decision == approval.Approved) != c.answered {
+				if got := <-heard; got.err != nil || (got.Decision == approval.TimedOut) == c.answered || (got.Decision == approval.Approved) != c.answered {
 					t.Errorf("%+v", got)
 				}
 			})
