@@ -87,7 +87,7 @@ func edits(tree string) func() Op {
 // A save of an edit asks the database that often, and not once more: each time costs what a message takes there and back.
 func TestMessagesOfAnEdit(t *testing.T) {
 	t.Parallel()
-	const save, settle = 10, 4
+	const save, settle, large = 10, 4, 15 // large: of a content that goes to the blob store
 	var m meter
 	d, next := meteredStore(t, fleetbox.Database(t), &m), edits("")
 	for i := range 3 {
@@ -102,6 +102,20 @@ func TestMessagesOfAnEdit(t *testing.T) {
 		}
 		if settled := m.messages.Load(); i == 2 && (saved != save || settled != settle) {
 			t.Errorf("%d messages to save, %d to settle", saved, settled)
+		}
+	}
+	for i := range 3 {
+		if _, err := d.Save(t.Context(), next()); err != nil { // the content before is there then
+			t.Fatal(err)
+		}
+		op := next()
+		op.Changes[0].AfterContent = noise(int64(i))
+		m.messages.Store(0)
+		if _, err := d.Save(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+		if saved := m.messages.Load(); i == 2 && saved != large {
+			t.Errorf("%d messages to save a large content", saved)
 		}
 	}
 }

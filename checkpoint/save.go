@@ -163,8 +163,9 @@ func (s *save) ahead(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case p.content != nil:
-			p.row, err = s.packed(ctx, hash, p.content, p.base)
-			p.content = nil
+			if p.row, err = s.packed(ctx, hash, p.content, p.base); p.row.Codec&blob.CodecDelta == 0 {
+				p.base = nil
+			}
 		default: // it is packed already
 			p.row.Name = blob.NewName(hash)
 			s.names = append(s.names, p.row.Name)
