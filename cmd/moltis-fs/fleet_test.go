@@ -475,6 +475,9 @@ func TestFleetLocal(t *testing.T) {
 	session.cmd.Process.Kill()
 	session.cmd.Wait()
 	must(t, os.RemoveAll(a.data))
+	if _, out, errs := b.try("store", "backup", filepath.Join(f.dir, "copy")); !strings.Contains(errs, `durable = "remote"`) {
+		t.Errorf("a backup of one machine says nothing of the others: %s%s", out, errs)
+	}
 	for _, line := range []string{"undo --yes", "log"} {
 		if _, out, errs := b.try(strings.Fields(line)...); !strings.Contains(errs, "--session NAME fetches") {
 			t.Errorf("%s, with nothing fetched: %s%s", line, out, errs)
