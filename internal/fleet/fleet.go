@@ -51,6 +51,7 @@ type Gateway struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
 	kick chan struct{} // a heartbeat is due at once
+	free chan struct{} // locks are to be given back
 	turn chan struct{} // as full as there are files.Update
 
 	mu      sync.Mutex
@@ -90,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	config.RuntimeParams["default_transaction_isolation"] = "read committed" // lock_all looks again after it has waited
 	g := &Gateway{db: stdlib.OpenDB(*config), beats: stdlib.OpenDB(*config), config: config, name: o.Name, logger: o.Logger, lease: o.Lease,
-		kick: make(chan struct{}, 1), turn: make(chan struct{}, mostUpdates), held: map[int64]bool{}}
+		kick: make(chan struct{}, 1), free: make(chan struct{}, 1), turn: make(chan struct{}, mostUpdates), held: map[int64]bool{}}
 	g.db.SetMaxOpenConns(mostConns) // many calls at once wait here, and do not take what the server has for all gateways
 	g.db.SetMaxIdleConns(4)
 	g.beats.SetMaxOpenConns(1)
@@ -111,6 +112,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	g.open, g.end = context.WithCancel(context.WithoutCancel(ctx))
 	g.done.Go(func() { g.run(g.open) })
+	g.done.Go(func() { g.release(g.open) })
 	return g, nil
 }
 
@@ -140,7 +142,7 @@ func (g *Gateway) OnThisMachine(name string) bool {
 	return name == g.name || host(name) != "" && host(name) == host(g.name)
 }
 
-// run sends a heartbeat three times in a lease, when a call has given its locks back, and more often as long as there is no lease.
+// run sends a heartbeat three times in a lease, and more often as long as there is none.
 func (g *Gateway) run(ctx context.Context) {
 	for start := time.Now(); ; {
 		pause := g.lease / 3
@@ -184,10 +186,9 @@ func (g *Gateway) beat(ctx context.Context) (err error) {
 	return err
 }
 
-// renew renews the lease id, and removes the locks of calls that have given them back. A lease that is over is dropped.
+// renew renews the lease id. It also removes locks of calls that have ended, should any be left. A lease that is over is dropped.
 func (g *Gateway) renew(ctx context.Context, id string) error {
 	g.mu.Lock()
-	freed := len(g.freed)
 	calls, held := g.calls, make([]int64, 0, len(g.held))
 	for n := range g.held {
 		held = append(held, n)
@@ -199,7 +200,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 	var ok bool
 	err := g.beats.QueryRowContext(ctx, `WITH renewed AS (
 			UPDATE gateway SET lease = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 AND lease > clock_timestamp() RETURNING 1),
-		given_back AS (DELETE FROM lock WHERE ctid IN ( -- lock_all may be at it
+		left_over AS (DELETE FROM lock WHERE ctid IN (
 			SELECT ctid FROM lock WHERE gateway = $1 AND call <= $3 AND NOT call = ANY ($4) FOR UPDATE SKIP LOCKED))
 		SELECT EXISTS (SELECT FROM renewed)`, id, g.lease.Seconds(), calls, held).Scan(&ok)
 	switch {
@@ -209,7 +210,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		g.drop(id)
 		return ErrFenced
 	}
-	g.confirm(id, sent, freed)
+	g.confirm(id, sent)
 	return nil
 }
 
@@ -230,20 +231,19 @@ func (g *Gateway) begin(ctx context.Context) error {
 	g.id, g.begun = id, g.begun+1
 	again := g.begun > 1
 	g.mu.Unlock()
-	g.confirm(id, sent, 0)
+	g.confirm(id, sent)
 	if again {
 		g.logger.Warn("the lease of this gateway was over; it has begun anew, and calls that were under way are refused", "gateway", g.name)
 	}
 	return nil
 }
 
-// confirm notes that the lease id was renewed by a request that was sent then, and that the first of the freed calls have no locks any more.
-// A third of the lease is the margin for a change that is being made.
-func (g *Gateway) confirm(id string, sent time.Time, freed int) {
+// confirm notes that the lease id was renewed by a request that was sent then. A third of it is the margin for a change that is being made.
+func (g *Gateway) confirm(id string, sent time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.id == id {
-		g.until, g.beaten, g.freed = sent.Add(g.lease-g.lease/3), time.Now(), g.freed[freed:]
+		g.until, g.beaten = sent.Add(g.lease-g.lease/3), time.Now()
 	}
 }
 
@@ -255,11 +255,6 @@ func (g *Gateway) drop(id string) {
 		g.id, g.until, g.freed = "", time.Time{}, nil
 		clear(g.held)
 	}
-	g.soon()
-}
-
-// soon has a heartbeat sent at once.
-func (g *Gateway) soon() {
 	select {
 	case g.kick <- struct{}{}:
 	default:

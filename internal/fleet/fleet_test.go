@@ -62,8 +62,7 @@ func taken(t *testing.T, g *Gateway, keys ...string) bool {
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	database := fleetbox.Database(t)
-	const long = time.Hour // what is given back does not wait for the next heartbeat
-	a, b := join(t, Options{Database: database, Name: "a", Lease: long}), join(t, Options{Database: database, Name: "b", Lease: long})
+	a, b := join(t, Options{Database: database, Name: "a"}), join(t, Options{Database: database, Name: "b"})
 	ctx := context.Background()
 	for _, c := range []struct {
 		first, then []string

@@ -95,7 +95,8 @@ func (g *Gateway) ask(ctx context.Context, id string, n int64, one, many []int64
 	return who, err
 }
 
-// giveBack has the locks of a call given back, by a heartbeat or by the next call that takes some, or with the lease.
+// giveBack has the locks of a call given back soon. Those that are not, because the database can't be reached, go with the next
+// heartbeat that reaches it, or with the lease.
 func (g *Gateway) giveBack(id string, n int64) {
 	g.mu.Lock()
 	delete(g.held, n)
@@ -103,5 +104,31 @@ func (g *Gateway) giveBack(id string, n int64) {
 		g.freed = append(g.freed, n)
 	}
 	g.mu.Unlock()
-	g.soon()
+	select {
+	case g.free <- struct{}{}:
+	default:
+	}
+}
+
+// release gives locks back until ctx ends.
+func (g *Gateway) release(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.free:
+		}
+		g.mu.Lock()
+		id, freed := g.id, append([]int64{}, g.freed...)
+		g.mu.Unlock()
+		soon, cancel := context.WithTimeout(ctx, patience)
+		_, err := g.db.ExecContext(soon, `DELETE FROM lock WHERE ctid IN (
+			SELECT ctid FROM lock WHERE gateway = $1 AND call = ANY ($2) FOR UPDATE SKIP LOCKED)`, id, freed) // lock_all may be at it
+		cancel()
+		g.mu.Lock()
+		if g.id == id && (err == nil || len(g.freed) > 1000) { // heartbeats remove what is left
+			g.freed = g.freed[len(freed):]
+		}
+		g.mu.Unlock()
+	}
 }
