@@ -98,6 +98,7 @@ soak:
 	go test ./internal/sandbox -count=1 -timeout 1h -run '^(TestWorkerKilled|TestFaultInWorker)' -frames 1
 	go test ./internal/run -count=1 -timeout 1h -run '^TestDeaths$$' -deaths 1000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^TestRunPrograms$$' -programs
+	go test ./checkpoint -count=1 -timeout 1h -run '^TestManyGateways$$' -saves 500
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
 	go test ./tools -count=1 -timeout 1h -run '^TestTypingAtAnyMoment$$' -editors 5000
@@ -122,6 +123,7 @@ soak:
 	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^(TestManyQuestions|TestManyCheckpoints)$$' -questions 10000 -checkpoints 100000
+	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^TestFleetRestoresTheDead$$' -dead 10000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -v -run '^TestSessionsWithoutEnd$$' -sessions 100000
 	go test ./internal/serve/mcp -count=1 -run '^TestHTTPHalfOpen$$' -halfopen 10000

@@ -303,10 +303,7 @@ func TestUndoPassesByNothing(t *testing.T) {
 	me := Scope{Principal: "ann", Session: "s"}
 	rng := rand.New(rand.NewPCG(1, 43))
 	var saved []ID
-	redos, steps := 0, 500
-	if d.o.Database != "" {
-		steps = 120
-	}
+	redos, steps := 0, 120
 	for i := range steps {
 		o := Op{Tool: "Edit", Kind: KindEdit, Principal: me.Principal, Session: me.Session, Changes: []Change{{
 			Path: fmt.Sprintf("/w/f%d", rng.IntN(9)), Before: State{Kind: Absent}, After: State{Kind: Dir, Mode: 0o755}}}}

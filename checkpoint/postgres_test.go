@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand"
 	"net"
@@ -52,12 +53,15 @@ func TestInPostgres(t *testing.T) {
 	}
 }
 
+var saves = flag.Int("saves", 20, "of each of the gateways that save at once")
+
 // TestManyGateways: what eight gateways save and settle at once is one history, in the order of each, and retention that some of them run meanwhile
 // takes nothing that has to stay.
 func TestManyGateways(t *testing.T) {
 	t.Parallel()
 	database, contents := fleetbox.Database(t), fleetbox.Contents(t, nil)
-	const gateways, each, kept = 8, 40, 3
+	const gateways, kept = 8, 3
+	each := *saves
 	for name, o := range map[string]checkpoint.Options{"all is kept": {}, "little is kept": {KeepWithin: checkpoint.KeepNone, KeepLast: kept}} {
 		t.Run(name, func(t *testing.T) {
 			var all sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -396,12 +397,14 @@ func serveOn(t *testing.T, m *machine, options ...string) *server {
 	return s
 }
 
+var ofTheDead = flag.Int("dead", 200, "files that a machine has changed when it dies")
+
 // A machine dies with its data directory, and another one brings back all files that its session has changed.
 func TestFleetRestoresTheDead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	a, b := f.machine("a", ""), f.machine("b", "")
-	const files = 1000
+	files := *ofTheDead
 	name := func(i int) string { return fmt.Sprintf("%03d", i) }
 	for i := range files {
 		must(t, os.WriteFile(filepath.Join(f.tree, name(i)), fmt.Appendf(nil, "old %d\n", i), 0o644))
