@@ -276,8 +276,8 @@ func (e *Engine) underway(tag string) bool {
 }
 
 // endLate ends the changes that leaveLate has left. Others may have settled one meanwhile, by what they saw then: it is finished if they
-// said that it was made, and taken back if they said that it was not. endLate waits so long for another lease. What can't be ended is
-// tried again before the next change.
+// said that it was made, and taken back if they said that it was not. endLate waits so long for another lease and for the database. What
+// can't be ended is tried again before the next change.
 func (e *Engine) endLate(wait time.Duration) {
 	until := time.Now().Add(wait)
 	e.late.Range(func(tag, _ any) bool {
@@ -286,12 +286,15 @@ func (e *Engine) endLate(wait time.Duration) {
 			return true
 		}
 		o := late.(openOp)
-		ctx, err := e.leased(context.Background())
-		for ; err != nil && time.Now().Before(until); ctx, err = e.leased(context.Background()) {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if err == nil {
-			err = e.own().recoverOp(ctx, o, until)
+		var err error
+		for again := true; again; {
+			var ctx context.Context
+			if ctx, err = e.leased(context.Background()); err == nil {
+				err = e.own().recoverOp(ctx, o, until)
+			}
+			if again = CutOff(err) && time.Now().Before(until); again { // a connection may have broken that nobody has used since
+				time.Sleep(10 * time.Millisecond)
+			}
 		}
 		if err != nil {
 			e.late.Store(tag, o)
