@@ -18,6 +18,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -276,8 +277,8 @@ func (e *Engine) underway(tag string) bool {
 }
 
 // endLate ends the changes that leaveLate has left. Others may have settled one meanwhile, by what they saw then: it is finished if they
-// said that it was made, and taken back if they said that it was not. endLate waits so long for another lease and for the database. What
-// can't be ended is tried again before the next change.
+// said that it was made, and taken back if they said that it was not. endLate waits so long for another lease. What can't be ended is
+// tried again before the next change.
 func (e *Engine) endLate(wait time.Duration) {
 	until := time.Now().Add(wait)
 	e.late.Range(func(tag, _ any) bool {
@@ -287,14 +288,15 @@ func (e *Engine) endLate(wait time.Duration) {
 		}
 		o := late.(openOp)
 		var err error
-		for again := true; again; {
+		for tries := 0; tries < 20 || errors.Is(err, fleet.ErrFenced); tries++ { // connections may have broken that nobody has used since
 			var ctx context.Context
 			if ctx, err = e.leased(context.Background()); err == nil {
 				err = e.own().recoverOp(ctx, o, until)
 			}
-			if again = CutOff(err) && time.Now().Before(until); again { // a connection may have broken that nobody has used since
-				time.Sleep(10 * time.Millisecond)
+			if !CutOff(err) || !time.Now().Before(until) {
+				break
 			}
+			time.Sleep(10 * time.Millisecond)
 		}
 		if err != nil {
 			e.late.Store(tag, o)
