@@ -198,7 +198,7 @@ func TestFleetCut(t *testing.T) {
 	for _, line := range []string{"log", "undo --yes", "store stats", "approve", "token list", "audit verify"} {
 		begun := time.Now()
 		status, out, errs := a.try(strings.Fields(line)...)
-		if status != exitBroken || !strings.Contains(errs, "can't be reached") || time.Since(begun) > 6*time.Second {
+		if status != exitBroken || !strings.Contains(errs, "can't be reached") || time.Since(begun) > 30*time.Second { // it takes no second, but for a busy machine
 			t.Errorf("%s: status %d in %v: %s%s", line, status, time.Since(begun), out, errs)
 		}
 	}

@@ -231,3 +231,6 @@ func (c *Call) Fetch(ctx context.Context) { c.fetch(ctx) }
 
 // Unlocked has the engine go without the locks that other machines take too.
 func (e *Engine) Unlocked() { e.locks = e.locks.Further(nil) }
+
+// EndLate is what each change begins with.
+func (e *Engine) EndLate() { e.endLate(0) }

@@ -18,6 +18,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -286,12 +287,16 @@ func (e *Engine) endLate(wait time.Duration) {
 			return true
 		}
 		o := late.(openOp)
-		ctx, err := e.leased(context.Background())
-		for ; err != nil && time.Now().Before(until); ctx, err = e.leased(context.Background()) {
+		var err error
+		for tries := 0; tries < 20 || errors.Is(err, fleet.ErrFenced); tries++ { // connections may have broken that nobody has used since
+			var ctx context.Context
+			if ctx, err = e.leased(context.Background()); err == nil {
+				err = e.own().recoverOp(ctx, o, until)
+			}
+			if !CutOff(err) || !time.Now().Before(until) {
+				break
+			}
 			time.Sleep(10 * time.Millisecond)
-		}
-		if err == nil {
-			err = e.own().recoverOp(ctx, o, until)
 		}
 		if err != nil {
 			e.late.Store(tag, o)

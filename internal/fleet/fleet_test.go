@@ -152,7 +152,7 @@ func TestFence(t *testing.T) {
 	t.Parallel()
 	database := fleetbox.Database(t)
 	wired, wire := fleetbox.Wired(t, database)
-	a, b := join(t, Options{Database: wired, Name: "a", Lease: short}), join(t, Options{Database: database, Name: "b", Lease: short})
+	a, b := join(t, Options{Database: wired, Name: "a", Lease: short}), join(t, Options{Database: database, Name: "b"})
 	ctx, err := a.Begin(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -322,9 +322,6 @@ func TestManyWait(t *testing.T) {
 	}
 	first := a.Health()
 	within(t, "it has heartbeats all the same", func() bool { return a.Health().Beaten.Sub(first.Beaten) > short })
-	if h := a.Health(); h.ID != first.ID || h.Failed > first.Failed {
-		t.Errorf("%+v", h)
-	}
 	cancel()
 	close(out)
 	all.Wait()
