@@ -36,7 +36,7 @@ var refusals = []struct {
 	{&fleet.FencedError{Name: "g"}, KindIOError},
 	{&fleet.FencedError{Name: "g", Err: &fleet.UnreachableError{Err: syscall.ECONNREFUSED}}, KindIOError},
 	{&fleet.UnreachableError{Err: syscall.ECONNREFUSED}, KindIOError},
-	{engine.Refuse(engine.OtherView, "/f", "g"), KindConflict},
+	{engine.Refuse(engine.OtherView, "/f", engine.ViewFacts{Machine: "g", ID: "ck-1"}), KindConflict},
 	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},
 	{guardfs.ErrUnwatchable, KindUnsupported},
 	{notSaved(syscall.ENOSPC), KindIOError},

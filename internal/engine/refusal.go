@@ -293,7 +293,7 @@ var (
 	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
 	Fenced        = Typed[*fleet.FencedError](CodeIOError, "fenced")
 	FleetGone     = Typed[*fleet.UnreachableError](CodeIOError, "fleet_gone")
-	OtherView     = With[string](CodeConflict, "other_view") // the gateway that has begun a change
+	OtherView     = With[ViewFacts](CodeConflict, "other_view")
 	Unsettled     = With[checkpoint.ID](CodeConflict, "unsettled")
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 
