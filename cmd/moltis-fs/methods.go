@@ -231,7 +231,7 @@ func asMethodError(err error, answer []byte) error {
 	}
 	code := methodCodes[told.Kind]
 	switch {
-	case e.status == exitBroken:
+	case e.status == exitBroken && e.what != "":
 		return err // which the log has
 	case told.Error == "":
 		return nil
