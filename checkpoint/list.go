@@ -377,3 +377,35 @@ func (d *DB) Seen(ctx context.Context, principal, session string) (seen bool, er
 	}
 	return seen, nil
 }
+
+// SessionChanges counts what one session has changed, from First to Last. Restores are no changes of their own here.
+type SessionChanges struct {
+	Principal, Session string
+	Changes            int
+	First, Last        time.Time
+}
+
+// Sessions lists the sessions that have changed something, the last one first. Of f it takes Principal, Since and Until.
+func (d *DB) Sessions(ctx context.Context, f Filter) (out []SessionChanges, err error) {
+	w := where{}.with("op.outcome<>? AND op.kind NOT IN (?,?,?,?)", outcomeCode(Aborted), KindRead, KindExternal, KindManual, KindRestore)
+	w.when(f.Principal != "", "s.principal=?", f.Principal)
+	w.when(!f.Since.IsZero(), "op.ts >= ?", clampNs(f.Since))
+	w.when(!f.Until.IsZero(), "op.ts < ?", clampNs(f.Until))
+	q := "SELECT s.principal, s.name, count(*), min(op.ts), max(op.ts) AS last FROM op JOIN session s ON s.id=op.session" + w.sql() +
+		" GROUP BY s.principal, s.name ORDER BY last DESC, s.principal, s.name"
+	err = d.view(ctx, func(h *history) error {
+		out = nil
+		return each(ctx, h.q, q, w.args, func(row scanner) error {
+			var s SessionChanges
+			var first, last int64
+			err := row.Scan(&s.Principal, &s.Session, &s.Changes, &first, &last)
+			s.First, s.Last = time.Unix(0, first), time.Unix(0, last)
+			out = append(out, s)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	return out, nil
+}

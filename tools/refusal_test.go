@@ -36,7 +36,7 @@ var refusals = []struct {
 	{&guardfs.LockedError{}, KindConflict},
 	{fleet.ErrFenced, KindIOError},
 	{fmt.Errorf("%w (%w)", outage.OfDatabase(syscall.ECONNREFUSED), fleet.ErrFenced), KindIOError},
-	{engine.Refuse(engine.OtherView, "/f", "g"), KindConflict},
+	{engine.Refuse(engine.OtherView, "/f", engine.ViewFacts{Machine: "g", ID: "ck-1"}), KindConflict},
 	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},
 	{guardfs.ErrUnwatchable, KindUnsupported},
 	{notSaved(syscall.ENOSPC), KindIOError},

@@ -30,6 +30,7 @@ func Store(t *testing.T, open func(t *testing.T) *checkpoint.DB) {
 		{"IDs", ids},
 		{"List", list},
 		{"Pages", pages},
+		{"Sessions", sessions},
 		{"PlanState", planState},
 		{"PlanOrder", planOrder},
 		{"PlanInverse", planInverse},
@@ -379,6 +380,42 @@ func list(t *testing.T, s *checkpoint.DB) {
 	p, err := s.List(ctx, checkpoint.Filter{Principal: "ann", Session: "s1", Limit: 1})
 	if err != nil || len(p.Checkpoints) != 1 || len(p.Checkpoints[0].Changes) != 1 || p.Checkpoints[0].Changes[0].Path != "/w/Dir2/Ünïx.go" {
 		t.Errorf("a listed checkpoint must carry its changes: %+v %v", p, err)
+	}
+}
+
+// Each session is listed with what it has changed itself: no reads, no restores, nothing that was aborted.
+func sessions(t *testing.T, s *checkpoint.DB) {
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	other := checkpoint.Scope{Principal: "bob", Session: me.Session}
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	at := func(who checkpoint.Scope, kind string, n int) checkpoint.ID {
+		o := opBy(who, kind, textEdit("/w/a", fmt.Sprint(n), fmt.Sprint(n+1)))
+		o.Time = minute(n)
+		return save(t, s, o)
+	}
+	at(me, checkpoint.KindEdit, 0)
+	at(me, checkpoint.KindWrite, 5)
+	at(me, checkpoint.KindExternal, 6)
+	at(me, checkpoint.KindRestore, 7)
+	if err := s.Settle(ctx, at(me, checkpoint.KindEdit, 8), checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	at(other, checkpoint.KindEdit, 3)
+	row := func(who checkpoint.Scope, changes, first, last int) checkpoint.SessionChanges {
+		return checkpoint.SessionChanges{Principal: who.Principal, Session: who.Session, Changes: changes, First: minute(first).Local(), Last: minute(last).Local()}
+	}
+	for _, c := range []struct {
+		f    checkpoint.Filter
+		want []checkpoint.SessionChanges
+	}{
+		{checkpoint.Filter{}, []checkpoint.SessionChanges{row(me, 2, 0, 5), row(other, 1, 3, 3)}},
+		{checkpoint.Filter{Principal: "bob"}, []checkpoint.SessionChanges{row(other, 1, 3, 3)}},
+		{checkpoint.Filter{Since: minute(4)}, []checkpoint.SessionChanges{row(me, 1, 5, 5)}},
+		{checkpoint.Filter{Until: minute(3)}, []checkpoint.SessionChanges{row(me, 1, 0, 0)}},
+	} {
+		if got, err := s.Sessions(ctx, c.f); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %+v, want %+v; %v", c.f, got, c.want, err)
+		}
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/lazy"
 )
 
@@ -201,7 +203,8 @@ const recentHours = 24
 func auditSessionsCommand() *command {
 	return &command{
 		name: "sessions", short: "list the sessions that called, the last one first", run: auditSessions,
-		long: "Of each: who, with which program, since when, and how many calls and changes it made and how many were refused." + timesTaken,
+		long: `Of each: who, with which program, since when, and how many calls and changes it made and how many were refused. In a fleet those of
+other machines are listed, too, by what they changed: of their calls and refusals the audit log there tells.` + timesTaken,
 		options: options("principal until limit json data-dir sandbox config",
 			opt("since", "TIME", "only calls from this time on (default: 24h)"), opt("cursor", "ID", "go on after this one")),
 		examples: []string{"moltis-fs audit sessions", "moltis-fs audit sessions --since 7d --json"},
@@ -278,6 +281,26 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	changed, all, err := in.fleetSessions(ctx, checkpoint.Filter{Principal: in.option("principal"), Since: since, Until: until})
+	if err != nil {
+		return err
+	}
+	for _, s := range changed {
+		row := byName[[2]string{s.Principal, s.Session}]
+		if row == nil {
+			row = &sessionRow{Principal: s.Principal, Session: s.Session, First: s.First}
+			rows = append(rows, row)
+		}
+		row.Changes = max(row.Changes, s.Changes)
+		if s.First.Before(row.First) {
+			row.First = s.First
+		}
+		if s.Last.After(row.Last) {
+			row.Last = s.Last
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *sessionRow) int { return b.Last.Compare(a.Last) })
+	partial = partial || !all
 	next := ""
 	if rows = rows[min(skip, len(rows)):]; len(rows) > limit {
 		rows, next = rows[:limit], fmt.Sprintf("%d.%d", until.UnixMicro(), skip+limit)
@@ -290,8 +313,26 @@ func auditSessions(ctx context.Context, in *invocation) error {
 	return in.table(struct {
 		Sessions []*sessionRow `json:"sessions"`
 		Next     string        `json:"next_cursor,omitempty"`
-		Partial  bool          `json:"partial,omitempty"` // only the newest records were looked at
+		Partial  bool          `json:"partial,omitempty"` // only the newest records were looked at, or the fleet can't be reached
 	}{rows, next, partial}, shown, next, "nobody called")
+}
+
+// fleetSessions lists what sessions have changed on all machines of the fleet; none where there is no fleet. all: it could be reached.
+func (in *invocation) fleetSessions(ctx context.Context, of checkpoint.Filter) (changed []checkpoint.SessionChanges, all bool, err error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return nil, false, unusableConfig(err, from)
+	}
+	f, err := in.join(cfg)
+	if f == nil || err != nil {
+		return nil, true, err
+	}
+	changed, err = f.Sessions(ctx, cfg.Tools.FS.Checkpoint, of)
+	if engine.CutOff(err) {
+		fmt.Fprintf(in.err, "%s: warning: sessions of other machines are not listed: %v\n", program, err)
+		return nil, false, nil
+	}
+	return changed, true, err
 }
 
 // A refusedRow counts the calls that were refused for one reason.
@@ -424,12 +465,13 @@ an end that is missing.
 Whoever can write the log can write it anew, with all hashes. Against that, keep elsewhere what this
 prints. --earlier FILE later says whether the last records of then, and so all before them, are still
 what they were. In a fleet the last records of each machine are in the database as well, and are looked at.
+Where that can't be, or where another log was on record for this host and directory, that is noted.
 
 Where rotation removed records of changes and the others do not reach back 30 days, that is a flaw,
 "early": whoever makes many changes could have pushed others out.
 
 Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or FILE
-can't be used; 3, it could not be read.`,
+can't be used; 3, it could not be read, or nothing is wrong but not all was compared.`,
 		options: options(onStore,
 			many("earlier", "FILE", "what audit verify printed earlier"),
 			opt("archived", "N", "records up to number N may be missing, since you moved them elsewhere"),
@@ -462,20 +504,9 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	f, err := in.fleet()
-	if err == nil {
-		err = f.Cut()
-	}
-	told := ""
-	if err == nil && f != nil {
-		for chain, known := range map[string]*audit.Known{audit.Calls: &calls, audit.Changes: &changes} {
-			seen, herr := f.Heads(ctx, dir, chain)
-			known.Seen, err = append(known.Seen, seen...), cmp.Or(err, herr)
-		}
-		told = fmt.Sprintf("fleet: %s on record for this log\n", plural(len(calls.Seen)+len(changes.Seen), "end is", "ends are"))
-	}
+	told, doubt, err := in.fleetEnds(ctx, dir, &calls, &changes)
 	if err != nil {
-		return storeError(err)
+		return err
 	}
 	dir = filepath.Join(dir, "audit")
 	p, err := audit.Verify(ctx, dir, calls)
@@ -489,12 +520,44 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	ok := len(p.Flaws)+len(c.Flaws) == 0
+	outcome := refusedIf(len(p.Flaws)+len(c.Flaws) > 0)
+	if doubt != "" {
+		p.Notes, c.Notes = append(p.Notes, audit.Finding{Flaw: doubt}), append(c.Notes, audit.Finding{Flaw: doubt})
+		outcome = cmp.Or(outcome, error(&exitError{status: exitBroken}))
+	}
 	return ending(in.answer(struct {
-		OK bool `json:"ok"` // there is no flaw
+		OK bool `json:"ok"` // there is no flaw, and all was compared
 		audit.Proof
 		Changes audit.Proof `json:"changes"`
-	}{ok, p, c}, "%s%s%s", proofText("calls", p), proofText("changes", c), told), refusedIf(!ok))
+	}{outcome == nil, p, c}, "%s%s%s", proofText("calls", p), proofText("changes", c), told), outcome)
+}
+
+// fleetEnds adds the ends of the log in dir that are on record in the fleet, and tells people how many. doubt is why the log can't be fully
+// verified by them; "": it can, or there is no fleet.
+func (in *invocation) fleetEnds(ctx context.Context, dir string, calls, changes *audit.Known) (told string, doubt audit.Flaw, err error) {
+	f, err := in.fleet()
+	if f == nil || err != nil {
+		return "", "", err
+	}
+	n, others := 0, false
+	cut := f.Cut()
+	for chain, known := range map[string]*audit.Known{audit.Calls: calls, audit.Changes: changes} {
+		if cut == nil {
+			var seen []audit.Seen
+			seen, others, cut = f.Heads(ctx, dir, chain)
+			known.Seen, n = append(known.Seen, seen...), n+len(seen)
+		}
+	}
+	switch {
+	case engine.CutOff(cut):
+		fmt.Fprintf(in.err, "%s: warning: the ends of this log that are on record in the fleet were not compared: %v\n", program, cut)
+		return "", audit.NotCompared, nil
+	case cut != nil:
+		return "", "", cut
+	case others:
+		doubt = audit.OtherLog
+	}
+	return fmt.Sprintf("fleet: %s on record for this log\n", plural(n, "end is", "ends are")), doubt, nil
 }
 
 var lastRecord = lazy.Regexp(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
@@ -552,6 +615,8 @@ var flaws = map[audit.Flaw]string{
 	audit.Interrupted: "{at}incomplete record of a killed process; the call did not run",
 	audit.Early:       "{records} removed by rotation, and what is left does not reach back 30 days",
 	audit.Gone:        "{records} removed by rotation, or moved elsewhere",
+	audit.NotCompared: "the ends that are on record in the fleet were not compared: it can't be reached",
+	audit.OtherLog:    "another log is on record in the fleet for this host and directory: the directory was made anew, or somebody took machine away",
 }
 
 // findingText says what a finding means, and where.

@@ -47,7 +47,10 @@ func restoreCommand() *command {
 	return &command{
 		ids: changesOf, name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "bring files back to what they were before a change",
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
-checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
+checkpoint of its own and can be undone. ID may also be an entry of the trash.
+
+A change that another machine of a fleet has left half-made, and that can't be taken back here
+(other_view), is given up by --on-conflict skip or force. Nothing of it is removed.` + ofAnySession,
 		options: restoreOptions(opt("mode", "MODE",
 			"inverse takes back this change and keeps later ones (default: state)", "state", "inverse")),
 		examples: []string{

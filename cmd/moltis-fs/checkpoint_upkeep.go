@@ -79,7 +79,8 @@ export still give what can be read of it.
 A change of several paths that a crash interrupted is named, and is no fault of the store.
 The next start takes it back. If allow or deny rules close one of its paths to that start
 (checkpoint show lists them), it stays until a moltis-fs that may reach all of them has started,
-such as undo --dry-run with a --config without that rule.`,
+such as undo --dry-run with a --config without that rule. In a fleet, "restore" says what becomes of
+one that another machine has left.`,
 		options: options("identity"+onStore,
 			opt("data", "", "read every content and compare it with its hash"),
 		),
@@ -155,7 +156,9 @@ func checkpointStatsCommand() *command {
 				if err != nil {
 					return err
 				}
+				large := "in files of their own"
 				if place := filepath.Join(dir, "checkpoints"); f.HasStore() {
+					large = "in the bucket"
 					database, contents := f.Place()
 					row("place", "%s, %s", visible(database), visible(contents))
 				} else {
@@ -163,8 +166,8 @@ func checkpointStatsCommand() *command {
 				}
 				row("checkpoints", "%d, of %s in %s, %d pinned", s.Checkpoints,
 					plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)
-				row("contents", "%d, of them %s, and %d in files of their own", s.Contents,
-					plural(s.Deltas, "delta", "deltas"), s.External)
+				row("contents", "%d, of them %s, and %d %s", s.Contents,
+					plural(s.Deltas, "delta", "deltas"), s.External, large)
 				row("bytes", "%s of %s, the log %s; the contents are %s, stored in %s",
 					bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.LogBytes),
 					bytesText(s.ContentBytes), bytesText(s.StoredBytes))

@@ -195,6 +195,15 @@ func TestFleetCut(t *testing.T) {
 	if got := late.call("Write", path, "two\n"); !strings.Contains(got, "can't be reached") || f.content("x") != "one\n" {
 		t.Error(got)
 	}
+	if status, out, errs := a.try("audit", "sessions", "--json"); status != 0 || !strings.Contains(out, `"default"`) || !strings.Contains(out, `"partial": true`) || !strings.Contains(errs, "can't be reached") {
+		t.Error(status, out, errs)
+	}
+	if status, out, _ := a.try("audit", "verify"); status != exitBroken || strings.Count(out, "the chain is whole") != 2 || strings.Count(out, "were not compared") != 2 {
+		t.Error(status, out)
+	}
+	if status, out, _ := a.try("audit", "verify", "--json"); status != exitBroken || !strings.Contains(out, `"ok": false`) || !strings.Contains(out, `"not_compared"`) {
+		t.Error(status, out)
+	}
 	for _, line := range []string{"log", "undo --yes", "store stats", "approve", "token list", "audit verify"} {
 		begun := time.Now()
 		status, out, errs := a.try(strings.Fields(line)...)
@@ -447,6 +456,53 @@ func TestFleetAuditHeads(t *testing.T) {
 	alone.run("audit", "verify") // which knows nothing of what was
 	if status, out, _ := a.try("audit", "verify"); status != exitRefused || !strings.Contains(out, "not_seen") {
 		t.Error(status, out)
+	}
+	must(t, os.Remove(filepath.Join(a.data, "machine"))) // and its name, so that it counts as another log
+	a.run("call", "Write", filepath.Join(f.tree, "x"), "content=forged again")
+	if status, out, _ := a.try("audit", "verify"); status != exitBroken || strings.Contains(out, "not_seen") || !strings.Contains(out, "another log is on record") {
+		t.Error(status, out)
+	}
+}
+
+// A machine is its data directory, not its host: its audit log is found again elsewhere, and by no other machine of the host.
+func TestFleetMachines(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a, b := f.machine("a", ""), f.machine("b", "")
+	for _, m := range []*machine{a, b} {
+		m.run("call", "Write", filepath.Join(f.tree, filepath.Base(m.data)), "content=x", "--session", filepath.Base(m.data))
+	}
+	name := func(m *machine) string {
+		name, err := os.ReadFile(filepath.Join(m.data, "machine"))
+		must(t, err)
+		return string(name)
+	}
+	if name(a) == name(b) {
+		t.Error(name(a))
+	}
+	ends := func(m *machine, n int) {
+		t.Helper()
+		if out := m.run("audit", "verify"); !strings.Contains(out, fmt.Sprintf("fleet: %d end", n)) {
+			t.Error(out)
+		}
+	}
+	ends(a, 1)
+	ends(b, 1)
+	moved := f.machine("moved", "") // as under another name of the host
+	must(t, os.Rename(a.data, moved.data))
+	ends(moved, 1)
+	moved.run("call", "Write", filepath.Join(f.tree, "y"), "content=y", "--session", "later")
+	ends(moved, 2)
+	for _, session := range []string{"data-a", "data-b", "later"} {
+		if out := b.run("audit", "sessions"); !strings.Contains(out, "local/"+session) {
+			t.Errorf("%s: %s", session, out)
+		}
+	}
+	if out := b.run("audit", "sessions", "--json"); strings.Count(out, `"session"`) != 3 || strings.Count(out, `"changes": 1`) != 3 || strings.Count(out, `"calls": 0`) != 2 {
+		t.Error(out)
+	}
+	if out := b.run("store", "stats"); !strings.Contains(out, "in the bucket") || strings.Contains(out, "files of their own") {
+		t.Error(out)
 	}
 }
 

@@ -232,7 +232,7 @@ func asMethodError(err error, answer []byte) error {
 	}
 	code := methodCodes[told.Kind]
 	switch {
-	case e.status == exitBroken && e.hint == "":
+	case e.status == exitBroken && e.what != "" && e.hint == "":
 		return err // which the log has
 	case told.Error == "":
 		return nil

@@ -42,6 +42,12 @@ const (
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
 
+// Whoever has ends of a log on record elsewhere notes these: then it is not fully verified.
+const (
+	NotCompared Flaw = "not_compared" // they could not be had
+	OtherLog    Flaw = "other_log"    // another log is on record for the same place
+)
+
 // Kept is the time for which records of changes should be there. Somebody who makes many may push them out
 // earlier.
 const Kept = 30 * 24 * time.Hour

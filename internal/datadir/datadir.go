@@ -3,8 +3,12 @@
 package datadir
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,8 +17,10 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"moltisfs/checkpoint/localdir"
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Error is a data directory that can't be ours.
@@ -42,8 +48,8 @@ func ours(dir string) bool {
 }
 
 // parts names the files and directories that we keep in a data directory.
-var parts = []string{marker, "approvals", "audit", "audit-changes", "cache", "checkpoints", "ledger", "locks", "runs", "sandboxes", "serve",
-	"temporaries", "texts", "tokens"}
+var parts = []string{marker, "approvals", "audit", "audit-changes", "cache", "checkpoints", "ledger", "locks", machineName, "runs", "sandboxes",
+	"serve", "temporaries", "texts", "tokens"}
 
 // Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
 // refuses one that others may write to by its mode, or that another user owns any of, also for root:
@@ -137,4 +143,47 @@ func othersMay(dir string, logger *slog.Logger) error {
 		logger.Warn("others may look into the data directory; chmod 700 makes it yours alone", "dir", dir, "mode", mode.String())
 	}
 	return nil
+}
+
+// machineName is the file that says which machine of a fleet a data directory is.
+const machineName = "machine"
+
+// Machine gives the name of the machine that the data directory dir is, such as "web-1-X3QJ7T2M5K4A": the name that the host had when it was
+// made, for people, and something random. It is made once, whichever process comes first, and only where create says so; "" where there is
+// none. All that tells machines apart goes by it: a directory that is copied is the same machine twice.
+func Machine(dir string, create bool) (name string, err error) {
+	flags := os.O_RDONLY
+	if create {
+		flags = os.O_RDWR | os.O_CREATE
+	}
+	f, err := os.OpenFile(filepath.Join(dir, machineName), flags|flock.NoFollow, 0o600)
+	if errors.Is(err, fs.ErrNotExist) && !create {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, flock.Close(f)) }()
+	if create {
+		if err := flock.Lock(f); err != nil {
+			return "", err
+		}
+	}
+	var b [512]byte
+	n, err := f.ReadAt(b[:], 0)
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	if line, _, whole := bytes.Cut(b[:n], []byte("\n")); whole && len(line) > 0 {
+		return string(line), nil
+	}
+	if !create { // somebody is just making it
+		return "", nil
+	}
+	host, _ := os.Hostname() //nolint:errcheck // then the random part has to do
+	name = cmp.Or(strings.Join(strings.Fields(host), "-"), "host") + "-" + rand.Text()[:12]
+	if _, err = f.WriteAt([]byte(name+"\n"), 0); err == nil {
+		err = f.Sync()
+	}
+	return name, err
 }

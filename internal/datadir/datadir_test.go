@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -109,6 +110,48 @@ func TestTheDataDirIsOurs(t *testing.T) {
 				t.Error("it is not marked as ours")
 			}
 		})
+	}
+}
+
+// The name of a machine is made once, whoever comes first. One that was cut off while it was made was nobody's.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if name, err := Machine(dir, false); name != "" || err != nil {
+		t.Error(name, err)
+	}
+	for _, begun := range []string{"", "web-1-ABC"} {
+		must(t, os.WriteFile(filepath.Join(dir, machineName), []byte(begun), 0o600))
+		if name, err := Machine(dir, false); name != "" || err != nil {
+			t.Error(name, err)
+		}
+		var all sync.Map
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				name, err := Machine(dir, true)
+				if err != nil {
+					t.Error(err)
+				}
+				all.Store(name, true)
+			})
+		}
+		wg.Wait()
+		name, err := Machine(dir, false)
+		must(t, err)
+		if n := len(maps.Collect(all.Range)); n != 1 || name == "" {
+			t.Error(n, name)
+		}
+		if _, ok := all.Load(name); !ok {
+			t.Error(name)
+		}
+		if again, err := Machine(t.TempDir(), true); again == name || err != nil {
+			t.Error(again, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, machineName), []byte("elsewhere-1\n"), 0o600))
+	if name, err := Machine(dir, true); name != "elsewhere-1" || err != nil {
+		t.Error(name, err)
 	}
 }
 

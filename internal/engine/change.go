@@ -190,10 +190,10 @@ func (c *Call) lockSteps(ctx context.Context, p *Plan,
 		if !cut {
 			return nil, err
 		}
-		if err := c.own().recover(ctx, start.Add(c.lockWait)); err != nil {
+		if err := c.ownFor().recover(ctx, start.Add(c.lockWait)); err != nil {
 			return nil, err
 		}
-		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) || time.Since(start) > c.lockWait || ctx.Err() != nil {
+		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) && open.of.id != c.givesUp || time.Since(start) > c.lockWait || ctx.Err() != nil {
 			return nil, err
 		}
 	}

@@ -94,6 +94,7 @@ type Engine struct {
 	trash       *guardfs.FS   // sees the directories of the trash, and nothing else
 	journal     *guardfs.Journal
 	fleet       *Fleet
+	machine     string      // its name in the fleet
 	live        sync.Map    // the tags of the changes that are carried out
 	left        atomic.Bool // one of them was left to recovery
 	late        sync.Map    // those that may have been published when their lease was over, by tag
@@ -170,7 +171,10 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	if o.Fleet != nil {
-		if err = o.Fleet.sendHeads(o.DataDir, o.Config.Audit); err != nil {
+		if e.machine, err = datadir.Machine(o.DataDir, true); err != nil {
+			return nil, fmt.Errorf("naming the machine: %w", err)
+		}
+		if err = o.Fleet.sendHeads(e.machine, o.DataDir, o.Config.Audit); err != nil {
 			return nil, fmt.Errorf("opening the audit log: %w", err)
 		}
 	}
@@ -265,10 +269,18 @@ type Call struct {
 	chain   *policyCache  // what the policy chain was asked; nil without a chain
 	stage   *atomic.Int32 // see begin
 	changed bool          // it has begun a change, so that its outcome is one
+	givesUp checkpoint.ID // see rollback.giveUp
 }
 
 // own is a call of the engine's own, as recovery is one: the rules alone hold for it, no scope.
 func (e *Engine) own() *Call { return &Call{Engine: e, fs: e.tree, judge: e.rules} }
+
+// ownFor is own, and gives up what c does.
+func (c *Call) ownFor() *Call {
+	own := c.own()
+	own.givesUp = c.givesUp
+	return own
+}
 
 // Trace holds the fields of the audit record of a call, besides its outcome. The chains fill it.
 type Trace struct {

@@ -14,6 +14,7 @@ import (
 	"moltisfs/checkpoint/blob"
 	"moltisfs/config"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/datadir"
 	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/outage"
@@ -60,8 +61,8 @@ func (f *Fleet) Close() error {
 	return err
 }
 
-// sendHeads has the ends of the audit log in a data directory put on record in the fleet from now on.
-func (f *Fleet) sendHeads(dataDir string, cfg config.Audit) error {
+// sendHeads has the ends of a machine's audit log, which is in dataDir, put on record in the fleet from now on.
+func (f *Fleet) sendHeads(machine, dataDir string, cfg config.Audit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.logs[dataDir] != nil {
@@ -70,18 +71,23 @@ func (f *Fleet) sendHeads(dataDir string, cfg config.Audit) error {
 	log, err := auditLog(dataDir, cfg)
 	if err == nil {
 		f.logs[dataDir] = log
-		f.Gateway.SendHeads(machine(dataDir), log.Heads)
+		f.Gateway.SendHeads(machine, place(dataDir), log.Heads)
 	}
 	return err
 }
 
-// Heads are the ends of a chain of the audit log in a data directory that are on record in the fleet.
-func (f *Fleet) Heads(ctx context.Context, dataDir, chain string) ([]audit.Seen, error) {
-	return f.Gateway.Heads(ctx, machine(dataDir), chain)
+// Heads are the ends of a chain of the audit log in a data directory that are on record in the fleet. others says that another log was at
+// that place of this host: the directory was made anew, or somebody made the log another one's.
+func (f *Fleet) Heads(ctx context.Context, dataDir, chain string) (seen []audit.Seen, others bool, err error) {
+	machine, err := datadir.Machine(dataDir, false)
+	if err != nil {
+		return nil, false, err
+	}
+	return f.Gateway.Heads(ctx, machine, place(dataDir), chain)
 }
 
-// machine names an audit log in the fleet: by the host and the directory, which is a true name.
-func machine(dataDir string) string {
+// place is the host's name, and the true name of the data directory there.
+func place(dataDir string) string {
 	host, _ := os.Hostname() // "" does where it has none
 	return host + ":" + guardfs.Canonical(dataDir)
 }
@@ -114,6 +120,25 @@ func (f *Fleet) Ships() bool { return f != nil && !f.HasStore() }
 
 // remote has o open the store of the fleet.
 func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, f.bucket }
+
+// Sessions lists what sessions have changed on all machines, as checkpoint.DB.Sessions does: with durable = "local", as far as it was copied.
+func (f *Fleet) Sessions(ctx context.Context, c config.Checkpoint, of checkpoint.Filter) (all []checkpoint.SessionChanges, err error) {
+	o, err := StoreOptions(c, f)
+	if err == nil {
+		err = f.Cut() // else it is tried for seconds
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Ships = false
+	f.remote(&o)
+	db, err := checkpoint.Open("", o)
+	if err != nil {
+		return nil, err
+	}
+	all, err = db.Sessions(ctx, of)
+	return all, errors.Join(err, db.Close())
+}
 
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
 func CutOff(err error) bool { return outage.Is(err) || errors.Is(err, fleet.ErrFenced) }

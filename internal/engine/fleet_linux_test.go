@@ -7,9 +7,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,7 +75,13 @@ func (b *box) sql() *sql.DB {
 // machine adds one. fault is that of guardfs.Options.
 func (b *box) machine(name string, fault func(string) *guardfs.Fault) *machine {
 	b.t.Helper()
-	m := &machine{tree: &tree{t: b.t, ws: b.ws, data: b.t.TempDir(), cfg: config.Default().Tools.FS, fault: fault}}
+	return b.machineIn(b.t.TempDir(), name, fault)
+}
+
+// machineIn is machine with that data directory.
+func (b *box) machineIn(data, name string, fault func(string) *guardfs.Fault) *machine {
+	b.t.Helper()
+	m := &machine{tree: &tree{t: b.t, ws: b.ws, data: data, cfg: config.Default().Tools.FS, fault: fault}}
 	m.cfg.RequireApproval, m.cfg.CheckpointBeforeMutation, m.cfg.WorkspaceRoot = false, true, b.ws
 	b.start(m, name)
 	b.t.Cleanup(func() { m.Close() }) //nolint:errcheck // a test that cares looks itself
@@ -557,23 +565,50 @@ var temporaries, theirs = regexp.MustCompile(`(?m)^\S*\.moltis-\S* .*\n\n?`), re
 
 const short = 1200 * time.Millisecond
 
-// A change that was cut off on a machine that sees other identities on the volume is left to that machine: calls on its paths are refused here,
-// others are not.
+// A change that was cut off on a machine that sees other identities on the volume is left to that machine, which is its data directory: calls on
+// its paths are refused here, others are not. Where that machine is gone a person gives the change up, and nothing is lost.
 func TestFleetOtherView(t *testing.T) {
-	for path, run := range map[string]act{"f": moves("f", "e"), "t": untrashes} {
-		t.Run(path, func(t *testing.T) {
+	row := func(string) bool { return true }
+	has := func(name, content string) func(ws string) bool {
+		return func(ws string) bool {
+			is, err := os.ReadFile(ws + "/" + name)
+			return content == "" && err != nil || content != "" && string(is) == content
+		}
+	}
+	staged := func(ws string) bool {
+		names, err := filepath.Glob(ws + "/.moltis-*.tmp")
+		return err == nil && len(names) > 0
+	}
+	for name, c := range map[string]struct {
+		path string
+		run  act
+		dies func(ws string) bool // as soon as there is a row
+		back bool                 // the machine
+	}{
+		"move, back":       {"f", moves("f", "e"), row, true},
+		"untrash, back":    {"t", untrashes, row, true},
+		"move":             {"f", moves("f", "e"), row, false},
+		"move, half-way":   {"f", moves("f", "x"), has("f", ""), false},
+		"untrash, made":    {"t", untrashes, has("t", "t\n"), false},
+		"delete, made":     {"f", deletes("f"), has("f", ""), false},
+		"write, staged":    {"f", writes("new\n", "f"), staged, false},
+		"writes, half-way": {"f", writes("new\n", "f", "e"), has("f", "new\n"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			otherView(t, path, run)
+			otherView(t, c.path, c.run, c.dies, c.back)
 		})
 	}
 }
 
-func otherView(t *testing.T, path string, run act) {
-	b := newBox(t, short)
+func otherView(t *testing.T, path string, run act, dies func(ws string) bool, back bool) {
+	b := newBox(t, 0) // the leases that end are ended in the database
 	db := b.sql()
 	var on atomic.Bool
 	stands, goOn := make(chan struct{}), make(chan struct{})
-	a := b.machine("a 1", func(string) *guardfs.Fault { // it dies as soon as there is a row
+	data := t.TempDir()
+	must(t, os.WriteFile(data+"/machine", []byte("elsewhere-1\n"), 0o600))
+	a := b.machineIn(data, "a 1", func(string) *guardfs.Fault {
 		var open int
 		if !on.Load() {
 			return nil
@@ -582,6 +617,9 @@ func otherView(t *testing.T, path string, run act) {
 			t.Error(err)
 		}
 		if open == 0 {
+			return nil
+		}
+		if !dies(b.ws) {
 			return nil
 		}
 		if on.CompareAndSwap(true, false) {
@@ -598,28 +636,93 @@ func otherView(t *testing.T, path string, run act) {
 	on.Store(true)
 	over := make(chan error, 1)
 	go func() { over <- a.does(run) }()
-	<-stands
+	select {
+	case <-stands:
+	case err := <-over:
+		t.Fatal("it was over before", err)
+	}
 	defer func() { close(goOn); <-over }()
 	a.wire.Cut()
 	if n, err := db.Exec(`UPDATE open_op SET steps = convert_to(replace(convert_from(steps, 'UTF8'), '"In":"', '"In":"7'), 'UTF8')`); err != nil || n == nil {
 		t.Fatal(err)
+	}
+	if !back { // all identities are other ones here
+		for _, q := range []string{`UPDATE open_op SET steps = convert_to(replace(convert_from(steps, 'UTF8'), '"ID":"', '"ID":"7'), 'UTF8')`, "UPDATE trash SET ident = '7' || ident"} {
+			if _, err := db.Exec(q); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if _, err := db.Exec("UPDATE gateway SET lease = clock_timestamp() WHERE name = 'a 1'"); err != nil {
 		t.Fatal(err)
 	}
 	other := b.machine("b 1", nil)
 	now := other.looks()
+	var facts engine.ViewFacts
 	for range 2 {
 		r := engine.Reason(other.adds(path, "more"))
-		if r == nil || r.Cause != engine.OtherView || r.Facts != "a 1" || r.Path == "" {
+		if r == nil || r.Cause != engine.OtherView || r.Path == "" {
 			t.Fatalf("%+v", r)
+		}
+		if facts = r.Facts.(engine.ViewFacts); facts.Machine != "elsewhere-1" {
+			t.Fatalf("%+v", facts)
+		}
+	}
+	restore := func(byUser bool, how string) error {
+		c := other.call("s")
+		c.ByUser = byUser
+		_, err := c.Restore(ctx, checkpoint.Restore{ID: facts.ID}, engine.RestoreOptions{OnConflict: how})
+		return err
+	}
+	for _, err := range []error{restore(false, engine.OnConflictSkip), restore(true, engine.OnConflictRefuse)} {
+		if !engine.OtherView.In(err) {
+			t.Fatal(err)
 		}
 	}
 	if is := other.looks(); is != now {
 		t.Errorf("%s\nof\n%s", is, now)
 	}
 	must(t, other.adds("g", "more"))
-	same := &machine{tree: &tree{t: t, ws: b.ws, data: t.TempDir(), cfg: a.cfg}} // another process on the machine of the first
+	if !back {
+		if _, err := os.Lstat(b.ws + "/f"); err != nil { // somebody else has its place by now
+			must(t, os.WriteFile(b.ws+"/f", []byte("theirs\n"), 0o600))
+		}
+		must(t, restore(true, engine.OnConflictSkip))
+		if err := other.adds(path, "more"); engine.OtherView.In(err) {
+			t.Fatal(err)
+		}
+		var outcome int
+		if err := db.QueryRow("SELECT outcome FROM op WHERE id = $1", facts.ID).Scan(&outcome); err != nil || outcome != 3 {
+			t.Error(outcome, err)
+		}
+		there := map[string]string{}
+		must(t, filepath.WalkDir(b.ws, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				content, rerr := os.ReadFile(name)
+				there[strings.TrimSuffix(string(content), "more\n")], err = name, rerr
+			}
+			return err
+		}))
+		for _, content := range []string{"f\n", "e\n", "t\n"} {
+			if there[content] == "" {
+				t.Errorf("%q is lost: %q", content, there)
+			}
+			rest := strings.TrimPrefix(there[content], b.ws+"/")
+			if in, file, ok := strings.Cut(rest, "/files/"); ok { // it is in the trash, with its row
+				var rows int
+				if err := db.QueryRow("SELECT count(*) FROM trash WHERE convert_from(parked, 'UTF8') LIKE '%' || $1", in+"/files/"+file).Scan(&rows); err != nil || rows != 1 {
+					t.Errorf("%d rows of %s: %v", rows, rest, err)
+				}
+			}
+		}
+		if is := other.looks(); regexp.MustCompile(`\.moltis-\S+\.(tmp|old|new) `).MatchString(is) {
+			t.Errorf("a temporary name is there:\n%s", is)
+		}
+		return
+	}
+	again := t.TempDir() // the first process stands still, and has the locks of its data directory
+	must(t, os.WriteFile(again+"/machine", []byte("elsewhere-1\n"), 0o600))
+	same := &machine{tree: &tree{t: t, ws: b.ws, data: again, cfg: a.cfg}} // another process on its machine, whose host has another name by now
 	b.start(same, "a 2")
 	defer same.Close()
 	must(t, other.adds("f", "more"))

@@ -42,7 +42,7 @@ type record struct {
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
 
-	// In a fleet, of one step of a change: the gateway that makes it, and the lasting identity of the directory above as that one sees it.
+	// In a fleet, of one step of a change: the machine that makes it, and the lasting identity of the directory above as that one sees it.
 	// See otherView.
 	By, In string `json:",omitempty"`
 
@@ -111,6 +111,7 @@ type rollback struct {
 	failed int    // the step that could not be made, with live
 	left   string // the lasting name of what could not be put back
 	hidden bool   // nothing of it was ever published
+	blind  bool   // the identities in its rows mean nothing here: what is at a name counts as what was to be there
 }
 
 // before is the state of a path before a change.
@@ -362,7 +363,13 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	} else if !c.journal.Has(o.tag) {
 		return nil
 	}
-	if err := errors.Join(c.reaches(paths), p.otherView()); err != nil {
+	if err := c.reaches(paths); err != nil {
+		return err
+	}
+	if err := p.otherView(o.id); err != nil {
+		if o.id != "" && o.id == c.givesUp {
+			err = p.giveUp(ctx, o.id, made)
+		}
 		return err
 	}
 	if len(p.steps) == 1 && p.steps[0].Do == Append && len(changes) == 1 && !p.ended {
@@ -413,7 +420,7 @@ func (p *rollback) noteView() {
 		}
 	}
 	if top != nil && p.c.fleet.HasStore() {
-		top.By, top.In = p.c.fleet.Gateway.Name(), p.parentID(top)
+		top.By, top.In = p.c.machine, p.parentID(top)
 	}
 }
 
@@ -430,14 +437,72 @@ func (p *rollback) parentID(s *record) string {
 // otherView refuses to take a change of another machine back where that directory is not the same object here. Recovery goes by inode
 // numbers and times of birth; device numbers are no part of that, so that a network volume may have another one on each machine. A volume
 // that numbers its files for each machine, or is not there, must not have the recovery guess.
-func (p *rollback) otherView() error {
+func (p *rollback) otherView(id checkpoint.ID) error {
 	for i := range p.steps {
 		s := &p.steps[i]
-		if s.In != "" && s.In != p.parentID(s) && !(p.c.fleet.HasStore() && p.c.fleet.Gateway.OnThisMachine(s.By)) {
-			return Refuse(OtherView, s.name(), s.By)
+		if s.In != "" && s.In != p.parentID(s) && s.By != p.c.machine {
+			return Refuse(OtherView, s.name(), ViewFacts{s.By, id})
 		}
 	}
 	return nil
+}
+
+// ViewFacts: a machine that sees the volume in another way has begun a change.
+type ViewFacts struct {
+	Machine string
+	ID      checkpoint.ID
+}
+
+// giveUp ends a change that otherView leaves to another machine, since a person restores it with skip or force: that one will not come back.
+// Nothing is removed and nothing put back. What stands at its temporary names gets names under which it is kept, and told.
+func (p *rollback) giveUp(ctx context.Context, id checkpoint.ID, made bool) error {
+	p.blind = true
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.Dir == "" {
+			continue
+		}
+		if err := p.c.fenced(ctx); err != nil {
+			return err
+		}
+		at, err := p.open(i)
+		if err != nil {
+			return err
+		}
+		for _, t := range []*guardfs.Entry{at.temp, at.old, at.fresh} {
+			if err == nil && idAt(t) != "" {
+				err = p.dispose(t, s.name(), false)
+			}
+		}
+		at.close()
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(p.syncNames(), p.settleTrash(ctx)); err != nil {
+		return err
+	}
+	p.c.logger.Warn("an interrupted change of another machine was given up; its checkpoint holds what was there", "id", id, "paths", p.paths())
+	outcome := checkpoint.Foreign
+	if made {
+		outcome = checkpoint.Committed
+	}
+	return p.db.Settle(ctx, id, outcome)
+}
+
+// endGivenUp gives up the change that a restore gives up, should it be open still: then the restore had nothing to do with its paths.
+func (c *Call) endGivenUp(ctx context.Context) error {
+	ctx, err := c.leased(ctx)
+	if err != nil {
+		return err
+	}
+	open, err := c.openOps(ctx)
+	for _, o := range open {
+		if o.id == c.givesUp && c.dead(ctx, o.tag) {
+			err = c.ownFor().recoverOp(ctx, o, time.Now().Add(c.lockWait))
+		}
+	}
+	return err
 }
 
 // tailWindow is how much of what others appended is looked through for a tail.
@@ -1265,10 +1330,11 @@ func (p *rollback) settleTrash(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		slot, there := s.To, idAt(at.to) == s.Before.ID
+		slot, is := s.To, idAt(at.to)
 		if inTrash(s.Path) {
-			slot, there = s.Path, idAt(at.place) == s.Before.ID
+			slot, is = s.Path, idAt(at.place)
 		}
+		there := is == s.Before.ID || p.blind && is != ""
 		at.close()
 		for _, unsettled := range []bool{true, false} {
 			entries, err := p.c.entriesAt(ctx, p.db, s.name(), unsettled)
@@ -1328,14 +1394,14 @@ func (e *interruptedError) stands(ctx context.Context) bool {
 
 // interrupted finds another change that is open at, above or below the paths of a plan, or of what it looked at. We hold the locks of
 // these paths, so mostly its process is dead. Else somebody is taking it back and waits for us, or it was made and is about to say so.
-func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) error {
-	open, err := e.openOps(ctx)
+func (c *Call) interrupted(ctx context.Context, p *Plan, looked []string) error {
+	open, err := c.openOps(ctx)
 	if err != nil {
 		return notSaved(err)
 	}
 	var ours []string
 	for _, o := range open {
-		if o.made || e.leftAlone(&o) { // one that was made has left no more than temporary names
+		if o.made || c.leftAlone(&o) { // one that was made has left no more than temporary names
 			continue
 		}
 		if ours == nil {
@@ -1345,7 +1411,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			if slices.ContainsFunc(ours, func(name string) bool {
 				return name == theirs || below(name, theirs) || below(theirs, name)
 			}) {
-				if why, known := e.unrecovered.Load(o.key()); known {
+				if why, known := c.unrecovered.Load(o.key()); known && o.id != c.givesUp {
 					return why.(error)
 				}
 				return &interruptedError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}, o}
@@ -1355,14 +1421,18 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 	return nil
 }
 
-// unsettled is an *interruptedError when the plan undoes a change whose outcome is unknown, because
-// its paths are locked or somebody is just looking.
-func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
-	open, err := e.openOps(ctx)
+// unsettled is an *interruptedError when the plan undoes a change whose outcome is unknown, because its paths are locked or somebody is just
+// looking. It is OtherView where nobody here will ever know.
+func (c *Call) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
+	open, err := c.openOps(ctx)
 	for _, o := range open {
-		if slices.Contains(plan.Undoes, o.id) && !e.leftAlone(&o) {
-			return &interruptedError{Refuse(Unsettled, "", o.id), o}
+		if !slices.Contains(plan.Undoes, o.id) || o.id == c.givesUp || c.leftAlone(&o) {
+			continue
 		}
+		if why, known := c.unrecovered.Load(o.key()); known {
+			return why.(error)
+		}
+		return &interruptedError{Refuse(Unsettled, "", o.id), o}
 	}
 	return err
 }

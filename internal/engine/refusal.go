@@ -294,7 +294,7 @@ var (
 	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
 	FleetGone     = Typed[*outage.Error](CodeIOError, "fleet_gone") // also where it is why a gateway is fenced
 	Fenced        = named(CodeIOError, "fenced", fleet.ErrFenced)
-	OtherView     = With[string](CodeConflict, "other_view") // the gateway that has begun a change
+	OtherView     = With[ViewFacts](CodeConflict, "other_view")
 	Unsettled     = With[checkpoint.ID](CodeConflict, "unsettled")
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 

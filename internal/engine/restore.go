@@ -71,6 +71,10 @@ type Restored struct {
 func (c *Call) Restore(ctx context.Context, r checkpoint.Restore,
 	o RestoreOptions) (*Restored, error) {
 	r.Partial = o.OnConflict == OnConflictForce
+	if c.ByUser && !o.DryRun && (o.OnConflict == OnConflictSkip || o.OnConflict == OnConflictForce) {
+		c.givesUp, _ = checkpoint.ParseID(string(r.ID)) // the plan tells of one that is none
+		defer func() { c.givesUp = "" }()
+	}
 	// The pieces of a rewind have a run in common, so that one undo takes back all of them.
 	if o.pass = r.ID == ""; o.pass && c.Run == 0 {
 		c.Run = 1 + rand.Int64N(math.MaxInt64)
@@ -356,6 +360,11 @@ func (c *Call) restoreOnce(ctx context.Context, db *checkpoint.DB, o RestoreOpti
 		return nil, c.hiding(plan.Items, err)
 	}
 	r.out.Done = done
+	if c.givesUp != "" {
+		if err := c.endGivenUp(ctx); err != nil { // what the answer says is made all the same
+			c.logger.Error("an interrupted change could not be given up", "id", c.givesUp, "err", err)
+		}
+	}
 	if !o.DryRun {
 		// Another may have taken it away before it was our turn.
 		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool {

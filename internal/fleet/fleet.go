@@ -136,12 +136,6 @@ func (g *Gateway) Close() error {
 // Name is the gateway's name for people.
 func (g *Gateway) Name() string { return g.name }
 
-// OnThisMachine reports whether the gateway with that name runs, or ran, on this machine: whether its host has the same name.
-func (g *Gateway) OnThisMachine(name string) bool {
-	host := func(name string) string { return name[:max(0, strings.LastIndexByte(name, ' '))] }
-	return name == g.name || host(name) != "" && host(name) == host(g.name)
-}
-
 // run sends a heartbeat three times in a lease, and more often as long as there is none.
 func (g *Gateway) run(ctx context.Context) {
 	for start := time.Now(); ; {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"time"
 
 	"moltisfs/internal/audit"
@@ -11,7 +12,7 @@ import (
 )
 
 // headSchema makes the table of the ends of audit logs, as machines told them. A row is never changed. Another hash for the same record is another row:
-// then one of the two is not true.
+// then one of the two is not true. A row of the chain "machine" says which machine (hash) has had its log at a place (machine).
 const headSchema = `
 CREATE TABLE IF NOT EXISTS head (
 	machine text NOT NULL,
@@ -27,13 +28,13 @@ CREATE TABLE IF NOT EXISTS head (
 const headsEvery = time.Minute
 
 // SendHeads has the last records of both chains of a machine's audit log put on record, where they are new: once in a minute, and at Close.
-// heads gives them, as audit.Log.Heads does. machine names the log: it SHOULD be the same for every process that writes it, and for no
-// other log.
-func (g *Gateway) SendHeads(machine string, heads func() ([]audit.Head, error)) {
-	g.sendHeads(headsEvery, machine, heads)
+// heads gives them, as audit.Log.Heads does. machine names the log: it is the same for every process that writes it, and for no other log.
+// place is where the log is now, for Heads.
+func (g *Gateway) SendHeads(machine, place string, heads func() ([]audit.Head, error)) {
+	g.sendHeads(headsEvery, machine, place, heads)
 }
 
-func (g *Gateway) sendHeads(every time.Duration, machine string, heads func() ([]audit.Head, error)) {
+func (g *Gateway) sendHeads(every time.Duration, machine, place string, heads func() ([]audit.Head, error)) {
 	sent := map[string]audit.Seen{}
 	send := func() error {
 		now, err := heads()
@@ -41,7 +42,13 @@ func (g *Gateway) sendHeads(every time.Duration, machine string, heads func() ([
 			if err != nil || h.Number == 0 || sent[h.Chain] == h.Seen {
 				continue
 			}
-			if err = g.record(machine, h); err == nil {
+			if len(sent) == 0 {
+				err = g.record(place, audit.Head{Chain: chainOfPlace, Seen: audit.Seen{Hash: hex.EncodeToString([]byte(machine))}})
+			}
+			if err == nil {
+				err = g.record(machine, h)
+			}
+			if err == nil {
 				sent[h.Chain] = h.Seen
 			}
 		}
@@ -75,9 +82,16 @@ func (g *Gateway) record(machine string, h audit.Head) error {
 // mostHeads bounds the heads of one chain that are looked at: the newest. Each vouches for all records before it.
 const mostHeads = 200_000
 
-// Heads gives the last records of one chain of a machine's audit log that are on record, for audit.Known.
-func (g *Gateway) Heads(ctx context.Context, machine, chain string) ([]audit.Seen, error) {
-	seen, err := query(ctx, g.db, func(r *sql.Rows, s *audit.Seen) error { return r.Scan(&s.Number, &s.Hash) },
-		"SELECT seq, encode(hash, 'hex') FROM head WHERE machine = $1 AND chain = $2 ORDER BY seq DESC LIMIT $3", machine, chain, mostHeads)
-	return seen, cmp.Or(ctx.Err(), outage.OfDatabase(err))
+// chainOfPlace is the chain of the rows that say which machines have had their logs at a place.
+const chainOfPlace = "machine"
+
+// Heads gives the last records of one chain of a machine's audit log that are on record, for audit.Known. others says that the log of another
+// machine has been at the same place.
+func (g *Gateway) Heads(ctx context.Context, machine, place, chain string) (seen []audit.Seen, others bool, err error) {
+	err = g.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM head WHERE machine = $1 AND chain = $2 AND hash <> $3)", place, chainOfPlace, []byte(machine)).Scan(&others)
+	if err == nil {
+		seen, err = query(ctx, g.db, func(r *sql.Rows, s *audit.Seen) error { return r.Scan(&s.Number, &s.Hash) },
+			"SELECT seq, encode(hash, 'hex') FROM head WHERE machine = $1 AND chain = $2 ORDER BY seq DESC LIMIT $3", machine, chain, mostHeads)
+	}
+	return seen, others, cmp.Or(ctx.Err(), outage.OfDatabase(err))
 }

@@ -451,7 +451,7 @@ func TestHeads(t *testing.T) {
 		}
 		if filepath.Base(filepath.Dir(dir)) == "true" { // the machine's own
 			sender := join(t, Options{Database: database})
-			sender.SendHeads("m", l.Heads)
+			sender.SendHeads("m", "here", l.Heads)
 			must(t, sender.Close())
 		}
 	}
@@ -469,10 +469,10 @@ func TestHeads(t *testing.T) {
 			if err != nil || len(p.Flaws) > 0 {
 				t.Errorf("%s, %s, alone: %+v, %v", name, chain, p.Flaws, err)
 			}
-			seen, err := g.Heads(t.Context(), "m", chain)
+			seen, others, err := g.Heads(t.Context(), "m", "here", chain)
 			must(t, err)
-			if len(seen) == 0 {
-				t.Fatal("there are no heads")
+			if len(seen) == 0 || others {
+				t.Fatal(seen, others)
 			}
 			if p, err = verify(t.Context(), dir(name), audit.Known{Seen: seen}); err != nil || len(p.Flaws) != flaws || flaws > 0 && p.Flaws[0].Flaw != audit.Not {
 				t.Errorf("%s, %s: %+v, %v", name, chain, p.Flaws, err)
@@ -481,11 +481,13 @@ func TestHeads(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := g.Heads(gone, "m", audit.Calls); !errors.Is(err, context.Canceled) || outage.Is(err) {
+	if _, _, err := g.Heads(gone, "m", "here", audit.Calls); !errors.Is(err, context.Canceled) || outage.Is(err) {
 		t.Error("of a caller that is gone: ", err)
 	}
-	if seen, err := g.Heads(t.Context(), "another", audit.Calls); err != nil || len(seen) > 0 {
-		t.Error(seen, err)
+	for place, want := range map[string]bool{"here": true, "there": false} {
+		if seen, others, err := g.Heads(t.Context(), "another", place, audit.Calls); err != nil || len(seen) > 0 || others != want {
+			t.Error(place, seen, others, err)
+		}
 	}
 }
 
@@ -495,12 +497,12 @@ func TestHeadsAreSent(t *testing.T) {
 	database := fleetbox.Database(t)
 	g, other := join(t, Options{Database: database}), join(t, Options{Database: database})
 	var n, asked atomic.Int64
-	g.sendHeads(10*time.Millisecond, "m", func() ([]audit.Head, error) {
+	g.sendHeads(10*time.Millisecond, "m", "here", func() ([]audit.Head, error) {
 		asked.Add(1)
 		return []audit.Head{{Chain: audit.Calls, Seen: audit.Seen{Number: uint64(n.Load()), Hash: strings.Repeat("0", 64)}}}, nil
 	})
 	rows := func() int {
-		seen, err := other.Heads(t.Context(), "m", audit.Calls)
+		seen, _, err := other.Heads(t.Context(), "m", "here", audit.Calls)
 		must(t, err)
 		return len(seen)
 	}
@@ -512,7 +514,7 @@ func TestHeadsAreSent(t *testing.T) {
 	within(t, "it is sent", func() bool { return rows() == 1 })
 	before := asked.Load()
 	within(t, "it asks again", func() bool { return asked.Load() > before+1 })
-	other.sendHeads(time.Hour, "m", func() ([]audit.Head, error) {
+	other.sendHeads(time.Hour, "m", "here", func() ([]audit.Head, error) {
 		return []audit.Head{{Chain: audit.Calls, Seen: audit.Seen{Number: 2, Hash: strings.Repeat("0", 64)}}}, nil
 	})
 	if got := rows(); got != 1 {

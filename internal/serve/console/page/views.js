@@ -36,7 +36,7 @@ function older(cursor, more, put) {
 
 const given = (r, ...list) => Object.fromEntries(list.map(k => [k, r.q.get(k)]).filter(([, v]) => v));
 const YES = { yes: true };
-const partial = answer => answer.partial ? h('p', { class: 'warn-t' }, 'Only the newest part of the log was looked at: choose a later time.') : null;
+const partial = answer => answer.partial ? h('p', { class: 'warn-t' }, 'This is not all: the log is long, choose a later time; or the fleet can’t be reached.') : null;
 
 // ---- Timeline: turns, their calls, their files -------------------------------------------------
 
@@ -216,7 +216,8 @@ export async function audit(r) {
     try {
       const v = await rpc('audit.verify'), flaws = [...(v.flaws ?? []), ...(v.changes?.flaws ?? [])], n = v.records + (v.changes?.records ?? 0);
       chain.className = v.ok ? 'lead' : 'lead bad';
-      fill(chain, v.ok ? `The log is whole: ${count(n, 'record')}, checked at ` : `THE LOG IS NOT WHOLE: ${count(flaws.length, 'flaw')}. moltis-fs audit verify names them. Checked at `, at(new Date(clock.now()).toISOString()), '.');
+      fill(chain, flaws.length ? `THE LOG IS NOT WHOLE: ${count(flaws.length, 'flaw')}. moltis-fs audit verify names them. Checked at ` :
+        `The log is whole: ${count(n, 'record')}${v.ok ? '' : ', but not compared with all that the fleet has on record; moltis-fs audit verify says why'}. Checked at `, at(new Date(clock.now()).toISOString()), '.');
     } catch (err) { fill(chain, 'The log can’t be checked: ', esc(err.message)); }
   }, 'quiet'));
   const t = auditTable(first.records);
