@@ -412,7 +412,10 @@ func TestReadEndsWithItsCaller(t *testing.T) {
 		"Get":     func(ctx context.Context) error { _, err := d.Get(ctx, id, ann); return err },
 		"Open":    func(ctx context.Context) error { _, err := d.Open(ctx); return err },
 		"Content": func(ctx context.Context) error { _, err := d.Content(ctx, sum(body)); return err },
-		"List":    func(ctx context.Context) error { _, err := d.List(ctx, checkpoint.Filter{AllSessions: true}); return err },
+		"List": func(ctx context.Context) error {
+			_, err := d.List(ctx, checkpoint.Filter{AllSessions: true})
+			return err
+		},
 	}
 	db, err := sql.Open("pgx", at)
 	if err != nil {
