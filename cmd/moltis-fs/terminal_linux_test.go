@@ -67,7 +67,10 @@ func asked(t *testing.T, cmd *exec.Cmd, question, typed string) (shown string) {
 }
 
 // pseudoTerminal is a terminal whose person is the test.
-type pseudoTerminal struct{ host, end *os.File }
+type pseudoTerminal struct {
+	host, end *os.File
+	rest      []byte // what was shown after the last text that was waited for
+}
 
 func openTerminal(t *testing.T) *pseudoTerminal {
 	host, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -85,20 +88,22 @@ func openTerminal(t *testing.T) *pseudoTerminal {
 		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
 	}
 	t.Cleanup(func() { end.Close() })
-	return &pseudoTerminal{host, end}
+	return &pseudoTerminal{host: host, end: end}
 }
 
 // until reads what is shown up to and with text.
 func (p *pseudoTerminal) until(t *testing.T, text string) string {
-	var shown []byte
-	one := make([]byte, 1024)
-	for !bytes.Contains(shown, []byte(text)) {
-		n, err := p.host.Read(one)
-		if shown = append(shown, one[:n]...); err != nil {
-			t.Fatalf("%q was never shown; there was %q (%v)", text, shown, err)
+	more := make([]byte, 1024)
+	for {
+		if before, after, found := strings.Cut(string(p.rest), text); found {
+			p.rest = []byte(after)
+			return before + text
+		}
+		n, err := p.host.Read(more)
+		if p.rest = append(p.rest, more[:n]...); err != nil {
+			t.Fatalf("%q was never shown; there was %q (%v)", text, p.rest, err)
 		}
 	}
-	return string(shown)
 }
 
 // Emptying the trash is asked on the terminal, and only a yes does it.
