@@ -134,7 +134,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	if err := s.d.unsent(ctx, tx, s.id, true); err != nil {
+	if err := s.d.unsent(ctx, tx, true, "seq=?", s.seq); err != nil {
 		return err
 	}
 	return s.fits(ctx, tx)
@@ -426,9 +426,13 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	for _, r := range slices.Backward(rows) {
-		out, err = d.pack.Unpack(ctx, &r, out)
+	return d.unpack(ctx, rows, h)
+}
+
+// unpack gives the content h of a chain.
+func (d *DB) unpack(ctx context.Context, rows []blob.Row, h blob.Hash) (out []byte, err error) {
+	for i := range slices.Backward(rows) {
+		out, err = d.pack.Unpack(ctx, &rows[i], out)
 		switch unread := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*UnreachableError)); {
 		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -126,15 +125,8 @@ func CutOff(err error) bool {
 // Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
 // nothing.
 type Shipping struct {
-	fleet *Fleet
-	end   context.CancelFunc
-	over  sync.WaitGroup
-	tried chan struct{} // closed after the first attempt to open the store of the fleet
-
-	mu      sync.Mutex
-	remote  *checkpoint.DB
-	shipper *checkpoint.Shipper // nil: that store was not reached yet
-	err     error               // why not
+	fleet   *Fleet
+	shipper *checkpoint.Shipper
 }
 
 // Ship begins to copy a store that was opened with o; nil where the fleet has none that is copied. What can't be reached is tried again.
@@ -144,35 +136,12 @@ func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
 	}
 	o.Ships, o.Alive = false, nil
 	f.remote(&o)
-	ctx, end := context.WithCancel(context.Background())
-	s := &Shipping{fleet: f, end: end, tried: make(chan struct{})}
-	s.over.Go(func() {
-		first := sync.OnceFunc(func() { close(s.tried) })
-		for again := time.NewTicker(tryAgain); ctx.Err() == nil; {
-			var remote *checkpoint.DB
-			var shipper *checkpoint.Shipper
-			err := f.Cut() // else it is tried for seconds, for which Close would wait
-			if err == nil {
-				remote, err = checkpoint.Open("", o)
-			}
-			if err == nil {
-				if shipper, err = checkpoint.Ship(ctx, local, remote); err != nil {
-					err = errors.Join(err, remote.Close())
-				}
-			}
-			s.mu.Lock()
-			s.remote, s.shipper, s.err = remote, shipper, err
-			s.mu.Unlock()
-			if first(); err == nil {
-				return
-			}
-			select {
-			case <-ctx.Done():
-			case <-again.C:
-			}
+	return &Shipping{f, checkpoint.Ship(local, func() (*checkpoint.DB, error) {
+		if err := f.Cut(); err != nil { // else it is tried for seconds
+			return nil, err
 		}
-	})
-	return s
+		return checkpoint.Open("", o)
+	})}
 }
 
 // Fetch brings what other gateways have made in a session, as far as they have sent it. After an error what is here can be used, and is
@@ -181,32 +150,13 @@ func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
 	if s == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	shipper, err := s.reached(ctx)
-	if err != nil {
+	if err := s.fleet.Cut(); err != nil { // else each session would wait for that
 		return err
 	}
-	fetched, err := shipper.Fetch(ctx, principal, session)
-	if err == nil && fetched.Left > 0 {
-		err = fmt.Errorf("%d changes that other gateways have made in this session are not here: it has changed something here before", fetched.Left)
-	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	_, err := s.shipper.Fetch(ctx, principal, session)
 	return err
-}
-
-// reached gives the shipper, once it was tried to reach the store of the fleet.
-func (s *Shipping) reached(ctx context.Context) (*checkpoint.Shipper, error) {
-	select {
-	case <-s.tried:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := s.fleet.Cut(); err != nil { // else each session would wait for that
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shipper, s.err
 }
 
 // Forget purges contents from the store of the fleet, too.
@@ -214,11 +164,7 @@ func (s *Shipping) Forget(hashes []string) error {
 	if s == nil {
 		return nil
 	}
-	shipper, err := s.reached(context.Background())
-	if err == nil {
-		err = shipper.Forget(hashes)
-	}
-	return err
+	return s.shipper.Forget(hashes)
 }
 
 // fetchTime bounds the time that a call waits for what other gateways have made.
@@ -226,14 +172,8 @@ const fetchTime = 10 * time.Second
 
 // Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
 func (s *Shipping) Close() {
-	if s == nil {
-		return
-	}
-	s.end()
-	s.over.Wait()
-	if s.shipper != nil {
+	if s != nil {
 		s.shipper.Close() //nolint:errcheck // it is in the store that it waits in
-		s.remote.Close()  //nolint:errcheck // as is this
 	}
 }
 
@@ -336,8 +276,13 @@ func (b *bucket) open() (*blob.S3, error) {
 	return b.s3, nil
 }
 
-// did notes how a request ended.
-func (b *bucket) did(err error) error {
+// use runs a request, and notes how it ended.
+func (b *bucket) use(request func(*blob.S3) error) error {
+	s, err := b.open()
+	if err != nil {
+		return err
+	}
+	err = request(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err = nil; CutOff(err) {
@@ -348,34 +293,21 @@ func (b *bucket) did(err error) error {
 
 // Put, Get, Delete and List are those of a [blob.Store].
 func (b *bucket) Put(ctx context.Context, name string, z []byte) error {
-	s, err := b.open()
-	if err != nil {
-		return err
-	}
-	return b.did(s.Put(ctx, name, z))
+	return b.use(func(s *blob.S3) error { return s.Put(ctx, name, z) })
 }
 
-func (b *bucket) Get(ctx context.Context, name string, size int64) ([]byte, error) {
-	s, err := b.open()
-	if err != nil {
-		return nil, err
-	}
-	content, err := s.Get(ctx, name, size)
-	return content, b.did(err)
+func (b *bucket) Get(ctx context.Context, name string, size int64) (z []byte, err error) {
+	err = b.use(func(s *blob.S3) (err error) {
+		z, err = s.Get(ctx, name, size)
+		return err
+	})
+	return z, err
 }
 
 func (b *bucket) Delete(ctx context.Context, name string) error {
-	s, err := b.open()
-	if err != nil {
-		return err
-	}
-	return b.did(s.Delete(ctx, name))
+	return b.use(func(s *blob.S3) error { return s.Delete(ctx, name) })
 }
 
 func (b *bucket) List(ctx context.Context, fn func(name string, size int64) error) error {
-	s, err := b.open()
-	if err != nil {
-		return err
-	}
-	return b.did(s.List(ctx, fn))
+	return b.use(func(s *blob.S3) error { return s.List(ctx, fn) })
 }
