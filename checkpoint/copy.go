@@ -31,8 +31,8 @@ type Copied struct {
 // retention may have taken them. It ends before the first open operation, since what comes after that would be out of order: see Copied.Waiting.
 //
 // If retention took operations of from before they were copied, to knows that they were there. Marks that are set in from after an operation
-// was copied are not copied. Each content is compared with its hash on its way; one that is
-// encrypted stays encrypted to the same key. A *FullError says that to is full: nothing in it is removed to make room.
+// was copied are not copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A
+// *FullError says that to is full: nothing in it is removed to make room.
 func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 	c := &copier{from: from, to: to, who: anybody}
 	err := c.goOn(ctx)
@@ -468,26 +468,21 @@ func (s *save) numberOf(ctx context.Context, tx *tx, id, next ID) (any, error) {
 		seq = s.seq
 	}
 	if err == nil && id == "" && seq != 0 {
-		var there bool
-		if there, err = one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM op WHERE seq=?)", seq-1); !there {
-			return seq - 1, err
+		seq--
+		var op bool
+		if op, err = one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM op WHERE seq=?)", seq); op { // no hole
+			seq = 0
 		}
-		seq = 0
 	}
-	if seq == 0 {
-		seq = takenByRetention
-	}
-	return seq, err
+	return cmp.Or(seq, takenByRetention), err
 }
 
 // putGone notes that the number hole stands for what retention took before r.
 func (tx *tx) putGone(ctx context.Context, r *record, hole int64) error {
 	for _, g := range r.sessions {
-		l, err := tx.latest(ctx, &Op{Principal: g.principal, Session: g.name})
-		if err == nil {
-			err = tx.exec(ctx, `UPDATE session SET gone=?, gone_ts=CASE WHEN gone_ts > ? THEN gone_ts ELSE ? END WHERE id=?`,
-				hole, g.ts, g.ts, l.session)
-		}
+		err := tx.exec(ctx, `INSERT INTO session(principal, name, gone, gone_ts) VALUES(?,?,?,?) ON CONFLICT(principal, name) DO UPDATE
+			SET gone=excluded.gone, gone_ts=CASE WHEN session.gone_ts > excluded.gone_ts THEN session.gone_ts ELSE excluded.gone_ts END`,
+			g.principal, g.name, hole, g.ts)
 		if err != nil {
 			return err
 		}

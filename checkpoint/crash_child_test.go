@@ -62,7 +62,7 @@ func shipping(dir string, seed int64) error {
 	if err != nil {
 		return err
 	}
-	checkpoint.Ship(local, func() (*checkpoint.DB, error) {
+	checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) {
 		return openAt(filepath.Join(dir, "remote"), os.Getenv(fleetVar), checkpoint.Options{})
 	})
 	b := source(9000, seed)

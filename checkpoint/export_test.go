@@ -3,7 +3,10 @@ package checkpoint
 import "context"
 
 // Sender is a Shipper without its loop: tests say when it sends.
-func Sender(local, remote *DB) *Shipper { return &Shipper{local: local, remote: remote} }
+func Sender(local, remote *DB) *Shipper { return &Shipper{local: local, remote: remote, cut: NotCut} }
+
+// NotCut is for Ship.
+func NotCut() error { return nil }
 
 // Round sends all that may be sent.
 func (s *Shipper) Round(ctx context.Context) error { return s.round(ctx) }

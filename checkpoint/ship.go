@@ -11,9 +11,11 @@ import (
 )
 
 // A Shipper sends the operations of a local store to a remote one, behind the calls that make them: in order, each once it is settled and all
-// before it are sent. Until the remote store has acknowledged an operation the local one keeps it. Several processes may ship one store.
+// before it are sent. Until the remote store has acknowledged an operation the local one keeps it. Several processes may ship one store. A nil
+// Shipper sends nothing.
 type Shipper struct {
 	local *DB
+	cut   func() error
 	open  func() (*DB, error)
 	stop  context.CancelFunc
 	over  chan error // the error of the last attempt
@@ -25,14 +27,15 @@ type Shipper struct {
 // A Shipper looks soon after it has sent all, and after an attempt that failed ever later.
 const soon, late = 100 * time.Millisecond, 2 * time.Second
 
-// closeShip bounds the time that Shipper.Close sends what is left.
-const closeShip = time.Second
+// closeShip bounds the time that Shipper.Close sends what is left, fetchTime that of Shipper.Fetch.
+const closeShip, fetchTime = time.Second, 10 * time.Second
 
-// Ship begins to send the operations of local, which has Options.Ships, to the store that open opens. The first time it copies all that comes
+// Ship begins to send the operations of local, which has Options.Ships, to the store that open opens. cut says without asking that store why
+// it can't be reached; then nothing waits for it. The first time it copies all that comes
 // after the newest one that this has, as Copy does. It looks each tenth of a second what is to be sent. What can't be reached is tried again,
 // at least each 2 seconds. Close ends it, and closes the remote store.
-func Ship(local *DB, open func() (*DB, error)) *Shipper {
-	s := &Shipper{local: local, open: open, over: make(chan error, 1)}
+func Ship(local *DB, cut func() error, open func() (*DB, error)) *Shipper {
+	s := &Shipper{local: local, cut: cut, open: open, over: make(chan error, 1)}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go s.loop(ctx)
@@ -59,6 +62,8 @@ func (s *Shipper) loop(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.Background(), closeShip)
 	defer cancel()
 	err := s.round(last)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.remote != nil {
 		err = errors.Join(err, s.remote.Close())
 	}
@@ -67,6 +72,9 @@ func (s *Shipper) loop(ctx context.Context) {
 
 // Close ends the shipping. It sends for at most a second what is left.
 func (s *Shipper) Close() (err error) {
+	if s == nil {
+		return nil
+	}
 	s.stop()
 	select {
 	case err = <-s.over:
@@ -86,6 +94,9 @@ func (s *Shipper) store() (_ *DB, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.cut(); err != nil {
+		return nil, err
+	}
 	if s.remote == nil {
 		s.remote, err = s.open()
 	}
@@ -165,8 +176,14 @@ var ErrElsewhere = errors.New("the session has changed something here before it 
 
 // Fetch brings the operations here that the session has made on other gateways, as far as these have sent them, and gives their number. It is
 // for the first call of a session on this gateway, before that begins a turn or changes anything: they come after all that is here. Marks
-// that were set elsewhere since an operation came are not brought. With an error, what was here before can be used, and is not all.
+// that were set elsewhere since an operation came are not brought. It waits for at most 10 seconds. With an error, what is here can be used, and
+// is not all.
 func (s *Shipper) Fetch(ctx context.Context, principal, session string) (operations int, err error) {
+	if s == nil {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
 	remote, err := s.begin(ctx) // what is fetched must not count as unsent
 	if err != nil {
 		return 0, err
@@ -203,7 +220,7 @@ func (s *Shipper) Fetch(ctx context.Context, principal, session string) (operati
 
 // Forget purges contents from the remote store, too: it is for Purge.Forget of the local one.
 func (s *Shipper) Forget(hashes []string) error {
-	if len(hashes) == 0 {
+	if s == nil || len(hashes) == 0 {
 		return nil
 	}
 	remote, err := s.store()

@@ -26,7 +26,7 @@ func shipped(t *testing.T) (local, remote *checkpoint.DB, s *checkpoint.Shipper)
 
 // shipTo ships to the store in dir, as a process does.
 func shipTo(t *testing.T, local *checkpoint.DB, dir string) *checkpoint.Shipper {
-	return checkpoint.Ship(local, func() (*checkpoint.DB, error) { return openAt(dir, fleetOf(t, dir), checkpoint.Options{}) })
+	return checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) { return openAt(dir, fleetOf(t, dir), checkpoint.Options{}) })
 }
 
 func round(t *testing.T, s *checkpoint.Shipper) {
@@ -237,6 +237,25 @@ func TestUnsentStays(t *testing.T) {
 	sound(t, local)
 }
 
+// What retention takes here after it was sent is not lost there.
+func TestRetentionOfWhatWasSent(t *testing.T) {
+	local, remote := open(t, t.TempDir(), checkpoint.Options{Ships: true, KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
+	s := checkpoint.Sender(local, remote)
+	for i := range 3 {
+		o := op(edit("/w/a", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1))))
+		o.Turn = "1"
+		save(t, local, o)
+		round(t, s)
+		if r, err := local.GC(ctx, false); err != nil || (r.Checkpoints > 0) != (i > 0) {
+			t.Fatal(r, err)
+		}
+	}
+	p, err := remote.Plan(ctx, checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "1"})
+	if err != nil || len(p.Undoes) != 3 || p.Lost != nil {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // Two processes that ship one store, while it is marked: each operation arrives once, and its last state stays.
 func TestTwoShippers(t *testing.T) {
 	t.Parallel()
@@ -360,7 +379,7 @@ func TestShipWhileTheDatabaseIsGone(t *testing.T) {
 	defer remote.Close()
 	told := make(warnings, 1)
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true, Logger: slog.New(slog.NewTextHandler(told, nil))})
-	s := checkpoint.Ship(local, func() (*checkpoint.DB, error) { return openAt("", database, checkpoint.Options{}) })
+	s := checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) { return openAt("", database, checkpoint.Options{}) })
 	series(t, local, "/w/a", 2000, 5, 1)
 	wire.Cut()
 	if _, err := s.Fetch(ctx, "ann", "elsewhere"); err == nil {

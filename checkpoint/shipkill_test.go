@@ -2,14 +2,18 @@ package checkpoint
 
 import (
 	"context"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"filippo.io/age"
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/fleetbox"
@@ -413,4 +417,59 @@ func TestCopyBesideATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun("0 0", "1 1")
+}
+
+// A content in clear is a delta on one that the target has in another form: encrypted, or at the end of a chain. It can be read there, and the
+// chain gets no longer. A target that encrypts has it encrypted.
+func TestCopyOverAnotherForm(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 4000)
+	crand.Read(head)
+	version := func(n int) []byte { return fmt.Appendf(head[:len(head):len(head)], "version %d", n) }
+	saves := func(d *DB, from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			_, err := d.Save(ctx, Op{Tool: "Edit", Kind: KindEdit, Principal: "ann", Session: "s", Changes: []Change{{Path: "/w/f", Role: "target",
+				Before: State{Kind: File}, After: State{Kind: File}, Content: version(n), AfterContent: version(n + 1)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const last = blob.MaxDepth
+	sealing := Options{EncryptTo: id.Recipient().String()}
+	for name, o := range map[string]struct{ was, is Options }{"encrypted": {was: sealing}, "deep": {}, "encrypting": {is: sealing}} {
+		from, dir := fresh(t, Options{}), t.TempDir()
+		there, err := Open(dir, o.was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saves(there, 0, last)
+		there.Close()
+		saves(from, last, last+1)
+		to, err := Open(dir, o.is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		if c, err := Copy(ctx, from, to); err != nil || c.Sealed > 0 {
+			t.Errorf("%s: %+v %v", name, c, err)
+		}
+		hash := blob.Hash(sha256.Sum256(version(last + 1)))
+		if _, err := to.Content(ctx, hash.String()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var was, is int
+		var key int64
+		err1 := from.r.QueryRowContext(ctx, "SELECT depth FROM content WHERE hash=?", hash[:]).Scan(&was)
+		err2 := to.r.QueryRowContext(ctx, "SELECT depth, coalesce(key, 0) FROM content WHERE hash=?", hash[:]).Scan(&is, &key)
+		if errors.Join(err1, err2) != nil || was != 1 || is != 0 || (key != 0) != (name == "encrypting") {
+			t.Errorf("%s: depth %d, and in the copy %d, by key %d: %v %v", name, was, is, key, err1, err2)
+		}
+	}
 }

@@ -122,59 +122,14 @@ func CutOff(err error) bool {
 	return store || own || errors.Is(err, fleet.ErrFenced)
 }
 
-// Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
-// nothing.
-type Shipping struct {
-	fleet   *Fleet
-	shipper *checkpoint.Shipper
-}
-
-// Ship begins to copy a store that was opened with o; nil where the fleet has none that is copied. What can't be reached is tried again.
-func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
+// Ship begins to copy a store that was opened with o to that of the fleet; nil where the fleet has none that is copied.
+func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *checkpoint.Shipper {
 	if !f.Ships() {
 		return nil
 	}
 	o.Ships, o.Alive = false, nil
 	f.remote(&o)
-	return &Shipping{f, checkpoint.Ship(local, func() (*checkpoint.DB, error) {
-		if err := f.Cut(); err != nil { // else it is tried for seconds
-			return nil, err
-		}
-		return checkpoint.Open("", o)
-	})}
-}
-
-// Fetch brings what other gateways have made in a session, as far as they have sent it. After an error what is here can be used, and is
-// not all.
-func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
-	if s == nil {
-		return nil
-	}
-	if err := s.fleet.Cut(); err != nil { // else each session would wait for that
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	_, err := s.shipper.Fetch(ctx, principal, session)
-	return err
-}
-
-// Forget purges contents from the store of the fleet, too.
-func (s *Shipping) Forget(hashes []string) error {
-	if s == nil {
-		return nil
-	}
-	return s.shipper.Forget(hashes)
-}
-
-// fetchTime bounds the time that a call waits for what other gateways have made.
-const fetchTime = 10 * time.Second
-
-// Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
-func (s *Shipping) Close() {
-	if s != nil {
-		s.shipper.Close() //nolint:errcheck // it is in the store that it waits in
-	}
+	return checkpoint.Ship(local, f.Cut, func() (*checkpoint.DB, error) { return checkpoint.Open("", o) })
 }
 
 // fetched has the sessions that have called here.
@@ -218,7 +173,7 @@ func (c *Call) fetch(ctx context.Context) {
 	}
 	_, err := c.checkpoints.open()
 	if err == nil {
-		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
+		_, err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
 	}
 	if f.done = err == nil; f.done {
 		f.fresh = time.Now().Add(quiet)
