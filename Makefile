@@ -76,7 +76,7 @@ plan:
 # made by the same goroutine): the detector took minutes for them and could say nothing. The plain run has them all, in full. What starts
 # the program that users have is no matter for the detector either: cmd's tests skip that themselves. It needs a C compiler.
 RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
-RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedRewind|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b|^TestPathsInSandbox\b|^TestBash\b|InPostgres$$|^TestManyGateways$$|CutAtEveryMessage$$|^TestCutRetention$$|^TestCopyAnswersAsTheOriginal$$|^TestKilledAtEveryStatement$$
+RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedRewind|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b|^TestPathsInSandbox\b|^TestBash\b|InPostgres$$|^TestManyGateways$$|CutAtEveryMessage$$|^TestCutRetention$$|^TestCopyAnswersAsTheOriginal$$|^TestKilledAtEveryStatement$$|^TestFleetHasty
 # The packages that start goroutines or share something between them, the slowest first. A new one is written here. Small ones whose callers
 # in this list share them in the same way are left out: each program of tests costs seconds to link.
 RACED = ./internal/engine ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./internal/serve/console ./internal/guardfs/flock ./internal/hook ./internal/serve/acp ./internal/session ./internal/approval ./internal/share ./internal/fleet ./internal/state
@@ -98,6 +98,7 @@ soak:
 	go test ./internal/sandbox -count=1 -timeout 1h -run '^(TestWorkerKilled|TestFaultInWorker)' -frames 1
 	go test ./internal/run -count=1 -timeout 1h -run '^TestDeaths$$' -deaths 1000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^TestRunPrograms$$' -programs
+	go test ./checkpoint -count=1 -timeout 1h -run '^TestManyGateways$$' -saves 500
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
 	go test ./tools -count=1 -timeout 1h -run '^TestTypingAtAnyMoment$$' -editors 5000
@@ -105,7 +106,7 @@ soak:
 	go test ./internal/policy -count=1 -timeout 1h -run '^TestAgainstDefinition$$' -definitions 20000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./internal/engine -count=1 -timeout 4h -run '^TestKilled' -every 1 -real
-	go test ./internal/engine -count=1 -timeout 4h -run '^TestFleet' -every 1 -edits 1000
+	go test ./internal/engine -count=1 -timeout 4h -run '^TestFleet' -every 1 -edits 1000 -crashes 100
 	go test ./internal/engine -count=1 -timeout 4h -run '^(TestKilledPlots|TestPowerCut)$$' -kills 60000 -cuts 10000
 	go test ./internal/engine -count=1 -timeout 4h -run '^(TestFault|TestDirectoryMovedDuringARewind)' -every 1 -history 2000
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestTradesAgainstSnapshots$$' -histories 1000
@@ -122,6 +123,7 @@ soak:
 	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^(TestManyQuestions|TestManyCheckpoints)$$' -questions 10000 -checkpoints 100000
+	go test ./cmd/moltis-fs -count=1 -timeout 1h -run '^TestFleetRestoresTheDead$$' -dead 10000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -v -run '^TestSessionsWithoutEnd$$' -sessions 100000
 	go test ./internal/serve/mcp -count=1 -run '^TestHTTPHalfOpen$$' -halfopen 10000

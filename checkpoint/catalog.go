@@ -8,8 +8,9 @@ import (
 // A catalog is the database that has the rows of a store: a file of SQLite (sqlite.go), or a schema of a server that many machines share
 // (postgres.go). The rest of the package uses either by the same statements, with "?" for an argument, and does not know which it is.
 //
-// Of all processes that have the catalog open one at a time is in a writing transaction. Whoever begins one waits for the others, and
-// gets ErrBusy if that takes too long.
+// Of all processes that have the catalog open one at a time is in a writing transaction that is synced. Whoever begins one waits for the others,
+// and gets ErrBusy if that takes too long. One that is not synced notes something of one operation, and goes by no other row: it may go
+// beside another one.
 type catalog interface {
 	// connect opens the catalog. There is one connection that writes, so that who has it may write, and some that read.
 	connect() (write, read *pool, err error)

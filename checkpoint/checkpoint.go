@@ -52,9 +52,10 @@
 // All methods of DB may be called from many goroutines. A save is one transaction; of several, in this
 // process or others, one waits for the other. Many processes may have one store open. The directory
 // must be on a local file system: Open refuses network file systems. A store in PostgreSQL
-// (Options.Database) may be open on many machines. There all writers wait for one lock of the server,
-// and large contents are written while it is held: a save takes about ten times as long as a message
-// there and back, and that bounds the saves of all machines together.
+// (Options.Database) may be open on many machines. There all writers wait for one lock of the server: a
+// save holds it for about nine times as long as a message takes there and back, and that bounds the saves
+// of all machines together. Large contents are written before that, so that whoever waits for them holds up
+// nobody else.
 //
 // # Where things are
 //

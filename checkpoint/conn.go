@@ -74,9 +74,9 @@ type staleError struct{ error }
 
 func (e *staleError) Unwrap() error { return e.error }
 
-// use waits for a connection, at most as long as ctx lasts, and runs fn with it. fn gets a context that does not end, so that
-// its work comes to its end. After a staleError of a connection that was used before, fn runs with another one.
-func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) error {
+// use waits for a connection, at most as long as ctx lasts, and runs fn with it. After a staleError of a connection that was used before,
+// fn runs with another one.
+func (p *pool) use(ctx context.Context, fn func(*conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,8 +95,7 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) e
 		p.mu.Unlock()
 		used := c != nil
 		if !used {
-			// It is made for the next one, too, if ctx ends meanwhile.
-			opened, err := p.Conn(context.WithoutCancel(ctx))
+			opened, err := p.Conn(ctx)
 			if err != nil {
 				return err
 			}
@@ -105,7 +104,7 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) e
 				c.compiled = map[string]*sql.Stmt{}
 			}
 		}
-		err := p.run(ctx, c, fn)
+		err := p.run(c, fn)
 		if !used || !errors.As(err, new(*staleError)) {
 			return err
 		}
@@ -113,10 +112,7 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) e
 }
 
 // run runs fn, and puts the connection back unless it is no good any more.
-func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn) error) (err error) {
-	if ctx.Err() != nil {
-		fn = func(context.Context, *conn) error { return ctx.Err() }
-	}
+func (p *pool) run(c *conn, fn func(*conn) error) (err error) {
 	defer func() {
 		if err != nil && !c.valid(err) {
 			c.forget()                                          // SQLite keeps a connection, and its locks, as long as there are any
@@ -127,7 +123,7 @@ func (p *pool) run(ctx context.Context, c *conn, fn func(context.Context, *conn)
 		p.idle = append(p.idle, c)
 		p.mu.Unlock()
 	}()
-	return fn(context.WithoutCancel(ctx), c)
+	return fn(c)
 }
 
 // forget closes the compiled statements.

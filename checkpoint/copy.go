@@ -55,8 +55,9 @@ type copier struct {
 	// trash. What retention took of from was in to before.
 	ships bool
 
-	last    map[blob.Hash]*parcel // of the operation before
-	again   bool                  // the last try ended with errMoved: what is gone again is damaged
+	last    map[blob.Hash]*parcel // of the operation before, or of this one as it was read before
+	again   bool                  // a content was gone: what is gone again is damaged
+	whole   map[blob.Hash]bool    // contents that nothing in to may be the base of
 	through int64                 // up to this number of from all is in to
 	r       Copied
 }
@@ -115,13 +116,13 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 		err = c.copy(ctx, seq)
-		if c.again = errors.Is(err, errMoved); c.again {
+		if errors.Is(err, errMoved) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		c.through = seq
+		c.again, c.through = false, seq
 	}
 }
 
@@ -147,30 +148,32 @@ func (c *copier) next(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// copy copies the operation seq in one transaction of to.
-func (c *copier) copy(ctx context.Context, seq int64) (err error) {
-	var r *record
-	if c.far {
-		if r, err = c.take(ctx, seq); err != nil {
-			return err
-		}
+// copy copies the operation seq in one transaction of to, in which it is read. Before that it is read for its large contents.
+func (c *copier) copy(ctx context.Context, seq int64) error {
+	if err := c.to.enter(); err != nil {
+		return err
 	}
+	defer c.to.active.Done()
 	for try := 0; ; try++ {
-		s := &save{d: c.to}
+		r, err := c.take(ctx, seq)
+		s := &save{d: c.to, op: &Op{}}
+		if err == nil {
+			s.come, err = c.large(ctx, r)
+		}
 		there := false
-		err = c.to.write(ctx, "copying", true, func(ctx context.Context, tx *tx) (err error) {
-			if !c.far {
-				r, err = c.take(ctx, seq)
-			}
-			if err == nil {
-				there, err = c.write(ctx, tx, s, r)
-			}
-			return err
-		})
-		if err != nil && !errors.As(err, new(*SyncError)) { // see Save
-			for _, name := range s.names {
-				c.to.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
-			}
+		if err == nil {
+			err = s.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
+				if !c.far {
+					r, err = c.take(ctx, seq)
+				}
+				if err == nil {
+					there, err = c.write(ctx, tx, s, r)
+				}
+				if err == nil && len(s.large) > 0 { // nothing names it: it was purged, or is there by now
+					err = errMoved
+				}
+				return err
+			})
 		}
 		if err == nil && c.ships {
 			return c.sent(ctx, r)
@@ -193,6 +196,29 @@ func (c *copier) copy(ctx context.Context, seq int64) (err error) {
 			return err
 		}
 	}
+}
+
+// A piece is a row as it is, or the bytes of a content that is packed anew.
+type piece struct {
+	row  blob.Row
+	body []byte
+}
+
+// large gives the rows of r that go into the blob store of to, or may.
+func (c *copier) large(ctx context.Context, r *record) (out []piece, err error) {
+	for _, p := range r.load {
+		for i, row := range p.rows {
+			one := piece{row: row}
+			anew := row.Codec&blob.CodecSealed == 0 && row.Size > small && (c.to.o.EncryptTo != "" || c.whole[row.Hash])
+			if anew && err == nil {
+				one.body, err = c.from.unpack(ctx, row.Hash, p.rows[i:])
+			}
+			if anew || row.Name != "" {
+				out = append(out, one)
+			}
+		}
+	}
+	return out, err
 }
 
 // sent notes that to has r, if nothing of it changed since it was read. That need not be durable: an operation that is sent again is found
@@ -346,7 +372,7 @@ func (c *copier) takeContents(ctx context.Context, h *history, r *record) (err e
 func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash) (*parcel, error) {
 	rows, err := chain(ctx, h.q, hash)
 	if err == nil {
-		_, err = c.from.unpack(ctx, rows, hash)
+		_, err = c.from.unpack(ctx, hash, rows)
 	}
 	sealed := errors.Is(err, ErrSealed)
 	for i := range rows {
@@ -361,6 +387,7 @@ func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash) (*parce
 	case errors.Is(err, ErrNoContent):
 		return &parcel{}, nil
 	case gone && !c.again:
+		c.again = true
 		return nil, errMoved
 	case gone || errors.As(err, new(*CorruptError)):
 		return &parcel{damaged: true}, nil
@@ -543,17 +570,29 @@ func (c *copier) putContent(ctx context.Context, tx *tx, s *save, p *parcel) err
 		}
 		if err == nil && st.depth < 0 {
 			anew := c.to.o.EncryptTo != "" || base != nil && (base.key != 0 || base.depth >= blob.MaxDepth)
+			ahead := s.large[row.Hash]
+			delete(s.large, row.Hash)
+			anew = anew && row.Codec&blob.CodecSealed == 0
 			var body []byte
-			if row.Codec&blob.CodecSealed != 0 || !anew {
-				row.Key, err = c.key(ctx, tx, row.Key)
-				if err == nil && row.Name != "" {
-					row.Name = blob.NewName(row.Hash)
-					err = c.to.blobs.Put(ctx, row.Name, row.Z)
-					s.names = append(s.names, row.Name)
+			switch {
+			case ahead != nil && ahead.content != nil:
+				row = ahead.row
+			case anew && row.Size > small: // it is packed before the next try
+				if c.whole == nil {
+					c.whole = map[blob.Hash]bool{}
 				}
-			} else if body, err = c.from.unpack(ctx, p.rows[i:], row.Hash); err == nil {
-				row, err = c.to.pack.Pack(ctx, row.Hash, body, nil, 0)
-				s.names = append(s.names, row.Name)
+				c.whole[row.Hash], err = true, errMoved
+			case anew:
+				if body, err = c.from.unpack(ctx, row.Hash, p.rows[i:]); err == nil {
+					row, err = s.packed(ctx, row.Hash, body, nil)
+				}
+			case ahead != nil:
+				row.Name = ahead.row.Name
+				row.Key, err = c.key(ctx, tx, row.Key)
+			case row.Name != "":
+				err = errAgain
+			default:
+				row.Key, err = c.key(ctx, tx, row.Key)
 			}
 			if err == nil {
 				err = s.write(ctx, tx, st, &row, base)

@@ -2,13 +2,16 @@ package checkpoint_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 )
 
 // cutter saves what must never be lost, what retention removes, large and small, and says so.
@@ -54,6 +57,39 @@ func cutter(dir string, seed int64) error {
 		}
 	}
 	return d.Close()
+}
+
+// uploader dies once it has put a large content.
+func uploader(dir string, seed int64) error {
+	o := checkpoint.Options{Blobs: deadly{&blob.Files{Dir: filepath.Join(dir, "blobs")}}}
+	if at := strings.Fields(os.Getenv(fleetVar)); len(at) == 2 {
+		s, err := blob.OpenS3(at[1])
+		if err != nil {
+			return err
+		}
+		o.Database, o.Blobs = at[0], deadly{s}
+	}
+	d, err := checkpoint.Open(dir, o)
+	if err == nil {
+		_, err = d.Save(ctx, op(edit("/w/a", randomText(300<<10, seed), nil)))
+	}
+	fmt.Println("alive")
+	return err
+}
+
+// deadly is a store of large contents that kills its process once it has taken one.
+type deadly struct{ blob.Store }
+
+func (d deadly) Put(ctx context.Context, name string, z []byte) error {
+	if err := d.Store.Put(ctx, name, z); err != nil {
+		return err
+	}
+	p, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	p.Kill()
+	select {}
 }
 
 // shipping saves in two sessions, and ships that behind it. It acknowledges each save on stdout.

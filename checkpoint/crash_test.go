@@ -120,6 +120,8 @@ func child(name string, seed int64, dir string) error {
 		return limited(dir, seed)
 	case "cutter":
 		return cutter(dir, seed)
+	case "uploader":
+		return uploader(dir, seed)
 	case "shipping":
 		return shipping(dir, seed)
 	case "faulty", "pretender":
@@ -222,6 +224,25 @@ func TestKillCatchesABadEngine(t *testing.T) {
 		}
 	}
 	t.Error("60 rounds of an engine that acknowledges too early, and nothing was found missing")
+}
+
+// A process that is killed once it has put a large content, before the row of that, leaves rubbish, which retention takes.
+func TestKilledBetweenContentAndRow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := spawn(t, "uploader", 1, dir)
+	<-p.done
+	p.Wait()
+	d := open(t, dir, checkpoint.Options{})
+	sound(t, d)
+	if s := stats(t, d); len(p.lines) > 0 || s.Checkpoints != 0 || s.Contents != 0 {
+		t.Fatalf("%q %+v", p.lines, s)
+	}
+	for _, files := range []int{1, 0} {
+		if r, err := d.GC(ctx, false); err != nil || r.Files != files {
+			t.Errorf("%+v, not %d: %v", r, files, err)
+		}
+	}
 }
 
 func killOnce(t *testing.T, name string, seed int64, dir string, deep bool) (missing, acks int) {

@@ -240,7 +240,11 @@ func (tx *tx) must(ctx context.Context, q string, args ...any) error {
 // alone runs fn on the writing connection while no transaction of this process is open. It never
 // runs when ctx ended before its turn came. Once it has begun, the true result is waited for.
 func (d *DB) alone(ctx context.Context, fn func(context.Context, *conn) error) error {
-	return d.w.use(ctx, func(ctx context.Context, c *conn) error {
+	return d.w.use(ctx, func(c *conn) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ctx := context.WithoutCancel(ctx)
 		if err := d.c.ready(ctx, c); err != nil {
 			return err
 		}
@@ -298,21 +302,26 @@ func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error { return tx.must(ctx, q, args...) })
 }
 
-// view runs fn over one snapshot of the catalog.
+// view runs fn over one snapshot of the catalog. It ends with ctx.
 func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
 	defer d.active.Done()
+	return d.snapshot(ctx, func(_ context.Context, q querier) error { return fn(&history{q: q}) })
+}
+
+// snapshot is view for a call that has entered.
+func (d *DB) snapshot(ctx context.Context, fn func(context.Context, querier) error) error {
 	if err := d.c.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}
-	return d.c.failed(d.r.use(ctx, func(ctx context.Context, c *conn) error {
+	return d.c.failed(d.r.use(ctx, func(c *conn) error {
 		if err := d.c.look(ctx, c); err != nil {
 			return err
 		}
-		defer c.ExecContext(ctx, "COMMIT") //nolint:errcheck // it has changed nothing
-		return fn(&history{q: c})
+		defer c.ExecContext(context.WithoutCancel(ctx), "COMMIT") //nolint:errcheck // it has changed nothing
+		return fn(ctx, c)
 	}))
 }
 

@@ -16,21 +16,14 @@ func (s *Shipper) BadRound(ctx context.Context) error {
 	if _, err := s.begin(ctx); err != nil {
 		return err
 	}
-	c := &copier{from: s.local, to: s.remote, who: anybody, evict: true, ships: true, far: true}
 	all, err := column[int64](ctx, s.local.r, "SELECT op FROM unsent WHERE op NOT IN (SELECT op FROM open_op) ORDER BY op")
 	for _, seq := range all {
-		r, terr := c.take(ctx, seq)
-		if err = terr; err == nil {
-			err = c.sent(ctx, r)
+		c := &copier{from: s.local, to: s.remote, who: anybody, through: seq - 1}
+		if err == nil {
+			err = s.local.write(ctx, "bad", false, func(ctx context.Context, tx *tx) error { return tx.exec(ctx, "DELETE FROM unsent WHERE op=?", seq) })
 		}
 		if err == nil {
-			err = s.remote.write(ctx, "copying", true, func(ctx context.Context, tx *tx) error {
-				_, err := c.write(ctx, tx, &save{d: s.remote}, r)
-				return err
-			})
-		}
-		if err != nil {
-			return err
+			err = c.copy(ctx, seq)
 		}
 	}
 	return err

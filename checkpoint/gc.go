@@ -395,8 +395,9 @@ func (tx *tx) noteGone(ctx context.Context, list string) error {
 
 // removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off.
 //
-// A save writes a content and its row in one transaction. So what was there before a moment at which nobody was in a transaction, and no row
-// named it then, is rubbish for good: a name is given out once.
+// A save puts a large content there before its transaction. If it finds in that that others have removed something since, it puts the content
+// there anew, under another name. So what was there before a moment at which nobody was in a transaction, and no row named it then, is rubbish
+// for good: a name is given out once.
 func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	listed, err := d.blobNames(ctx)
 	if err != nil {
@@ -408,7 +409,10 @@ func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		rubbish, err = unnamed(ctx, tx, rubbish)
-		return err
+		if err != nil || len(rubbish) == 0 {
+			return err
+		}
+		return tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('swept', 1) ON CONFLICT(k) DO UPDATE SET v=meta.v+1")
 	})
 	for _, name := range rubbish {
 		if err == nil {
@@ -420,6 +424,9 @@ func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	}
 	return len(rubbish), err
 }
+
+// sweptQuery counts how often removeUnnamed has removed something, or was about to.
+const sweptQuery = "SELECT v FROM meta WHERE k='swept'"
 
 // blobNames lists the large contents that are there.
 func (d *DB) blobNames(ctx context.Context) (names []string, err error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"regexp"
@@ -20,12 +21,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/outage"
 )
 
 // UnreachableError: the database, or the store of large contents, can't be reached, or the connection broke. Nothing is broken that would
 // not mend: all works again when it is back. What was to be saved is not there, and the change must not be made.
-type UnreachableError = blob.UnreachableError
+type UnreachableError = outage.Error
 
 // SettingError: a setting of the database breaks a promise of the store. Change says how to set it.
 type SettingError struct{ Setting, Have, Change string }
@@ -35,11 +36,12 @@ func (e *SettingError) Error() string {
 }
 
 // postgres is the catalog of a fleet: the tables are in the schema that is current on the connections of config. Several gateways have it
-// open, and each transaction that writes holds one lock of the server, as "BEGIN IMMEDIATE" does in SQLite.
+// open, and each transaction that writes holds one lock of the server, as "BEGIN IMMEDIATE" does in SQLite; but for those that are not synced.
 type postgres struct {
 	config *pgx.ConnConfig
 	guard  func(ctx context.Context, row func(query string, args ...any) *sql.Row) error
 	read   *pool
+	logger *slog.Logger
 }
 
 // newPostgres takes the address of a database, "postgres://…". There is no password in it: that comes from PGPASSWORD, a passfile or a
@@ -79,7 +81,7 @@ func newPostgres(o Options) (*postgres, error) {
 			config.RuntimeParams[setting] = value
 		}
 	}
-	return &postgres{config: config, guard: o.Guard}, nil
+	return &postgres{config: config, guard: o.Guard, logger: o.Logger}, nil
 }
 
 func (p *postgres) String() string {
@@ -169,13 +171,16 @@ const (
 )
 
 // begin: what comes before the lock must not look at a row, else it would be a look at what was before the transactions that it waited for.
-// A process that stops in the midst holds up all others: the server ends its transaction after a minute.
+// A process that stops in the midst holds up all others: the server ends its transaction after a minute. One that is not synced locks the rows that
+// it changes, and waits for those only.
 func (p *postgres) begin(ctx context.Context, c *conn, synced bool) (end func(commit bool) error, err error) {
 	text := "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL idle_in_transaction_session_timeout='60s'; "
-	if !synced {
-		text += "SET LOCAL synchronous_commit=off; "
+	if synced {
+		text += "SELECT pg_advisory_xact_lock(" + lockOfWriter + ")"
+	} else {
+		text += "SET LOCAL synchronous_commit=off"
 	}
-	if err := start(ctx, c, text+"SELECT pg_advisory_xact_lock("+lockOfWriter+")"); err != nil {
+	if err := start(ctx, c, text); err != nil {
 		return nil, err
 	}
 	row := func(query string, args ...any) *sql.Row { return c.QueryRowContext(ctx, query, args...) }
@@ -206,7 +211,7 @@ func (p *postgres) look(ctx context.Context, c *conn) error {
 // start begins a transaction.
 func start(ctx context.Context, c *conn, text string) error {
 	if c.transaction() != 'I' {
-		return &staleError{&UnreachableError{What: "database", Err: driver.ErrBadConn}}
+		return &staleError{outage.OfDatabase(driver.ErrBadConn)}
 	}
 	_, err := c.Conn.ExecContext(ctx, text)
 	switch {
@@ -233,8 +238,8 @@ func (c *conn) transaction() (state byte) {
 
 func (p *postgres) failed(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		if !errors.As(err, new(*UnreachableError)) {
-			return &UnreachableError{What: "database", Err: err}
+		if !outage.Is(err) {
+			return outage.OfDatabase(err)
 		}
 	}
 	return err
@@ -264,7 +269,14 @@ func (p *postgres) scour(ctx context.Context, c *conn) error {
 	if _, err := c.ExecContext(ctx, "UPDATE meta SET v=("+counted+") WHERE k='used'"); err != nil {
 		return err
 	}
-	_, err := c.Conn.ExecContext(ctx, "VACUUM content, change, unpurged")
+	if _, err := c.Conn.ExecContext(ctx, "VACUUM content, change, unpurged"); err != nil {
+		return err
+	}
+	owner, err := one[bool](ctx, c, "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid='content'::regclass")
+	if err == nil && !owner { // the server has skipped the tables, and has told only its own log
+		p.logger.Warn("what was purged may stay in files of the database until it cleans them up: VACUUM is for the account that owns the tables; " +
+			"purge with that one")
+	}
 	return err
 }
 
@@ -303,6 +315,12 @@ func (p pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 type pgConn struct{ *stdlib.Conn }
+
+// Close tells no error: one of a connection that was cut says nothing about what was committed on it.
+func (c pgConn) Close() error {
+	c.Conn.Close() //nolint:errcheck // as said
+	return nil
+}
 
 func (c pgConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
 	r, err := c.Conn.ExecContext(ctx, numbered(q), unkept(q, args))
@@ -366,6 +384,9 @@ func unkept(q string, args []driver.NamedValue) []driver.NamedValue {
 
 // pgError gives an error of the server or the driver as the package's own. gone says that there is no connection any more.
 func pgError(ctx context.Context, err error, gone bool) error {
+	if end, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(end) { // a dialer has a clock of its own, and may be first
+		return context.DeadlineExceeded
+	}
 	if err != nil && ctx.Err() != nil { // if it had sent something, the driver has closed the connection
 		return ctx.Err()
 	}
@@ -393,7 +414,7 @@ func pgError(ctx context.Context, err error, gone bool) error {
 	case strings.HasPrefix(code, "28") || strings.HasPrefix(code, "3D"): // no such account, password or database: that does not mend
 		return err
 	case gone:
-		return &UnreachableError{What: "database", Err: err}
+		return outage.OfDatabase(err)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +18,10 @@ import (
 )
 
 // A meter counts what goes over connections: a message is what is sent before an answer is waited for.
-type meter struct{ messages, sent, got atomic.Int64 }
+type meter struct {
+	messages, sent, got atomic.Int64
+	latency             time.Duration // of each message, there and back
+}
 
 type metered struct {
 	net.Conn
@@ -26,6 +30,7 @@ type metered struct {
 
 func (c metered) Write(b []byte) (int, error) {
 	c.m.messages.Add(1)
+	time.Sleep(c.m.latency)
 	c.m.sent.Add(int64(len(b)))
 	return c.Conn.Write(b)
 }
@@ -37,9 +42,9 @@ func (c metered) Read(b []byte) (int, error) {
 }
 
 // meteredStore opens a store in PostgreSQL of which m counts the messages.
-func meteredStore(tb testing.TB, m *meter) *DB {
+func meteredStore(tb testing.TB, database string, m *meter) *DB {
 	tb.Helper()
-	o, err := Options{Database: fleetbox.Database(tb), Blobs: &blob.Files{Dir: tb.TempDir()}}.withDefaults()
+	o, err := Options{Database: database, Blobs: &blob.Files{Dir: tb.TempDir()}}.withDefaults()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -60,9 +65,9 @@ func meteredStore(tb testing.TB, m *meter) *DB {
 	return d
 }
 
-// edits gives one edit of a file of 10 KB after the other.
-func edits() func() Op {
-	rng := rand.New(rand.NewPCG(1, 45))
+// edits gives one edit of a file of 10 KB after the other, in a tree of its own.
+func edits(tree string) func() Op {
+	rng := rand.New(rand.NewPCG(uint64(len(tree)), 45))
 	var b bytes.Buffer
 	for b.Len() < 10<<10 {
 		fmt.Fprintf(&b, "func f%d(a, b int) int { return a*%d + b } // a line of source\n", rng.IntN(1e6), rng.IntN(1e6))
@@ -71,8 +76,8 @@ func edits() func() Op {
 	return func() Op {
 		n++
 		next := bytes.Replace(body, []byte("return"), fmt.Appendf(nil, "return %d +", n), 1)
-		op := Op{Tool: "Edit", Kind: KindEdit, Principal: "ann", Session: "s", Opening: Opening{Tag: fmt.Sprint("t", n), Steps: []byte(strings.Repeat("s", 200))},
-			Changes: []Change{{Path: "/w/a.go", Role: "target", Before: State{Kind: File, Mode: 0o644}, Content: body,
+		op := Op{Tool: "Edit", Kind: KindEdit, Principal: "ann", Session: "s" + tree, Opening: Opening{Tag: fmt.Sprint("t", n), Steps: []byte(strings.Repeat("s", 200))},
+			Changes: []Change{{Path: "/w" + tree + "/a.go", Role: "target", Before: State{Kind: File, Mode: 0o644}, Content: body,
 				After: State{Kind: File, Mode: 0o644}, AfterContent: next}}}
 		body = next
 		return op
@@ -82,9 +87,9 @@ func edits() func() Op {
 // A save of an edit asks the database that often, and not once more: each time costs what a message takes there and back.
 func TestMessagesOfAnEdit(t *testing.T) {
 	t.Parallel()
-	const save, settle = 10, 4
+	const save, settle, large = 10, 4, 15 // large: of a content that goes to the blob store
 	var m meter
-	d, next := meteredStore(t, &m), edits()
+	d, next := meteredStore(t, fleetbox.Database(t), &m), edits("")
 	for i := range 3 {
 		m.messages.Store(0)
 		s, err := d.Save(t.Context(), next())
@@ -97,6 +102,20 @@ func TestMessagesOfAnEdit(t *testing.T) {
 		}
 		if settled := m.messages.Load(); i == 2 && (saved != save || settled != settle) {
 			t.Errorf("%d messages to save, %d to settle", saved, settled)
+		}
+	}
+	for i := range 3 {
+		if _, err := d.Save(t.Context(), next()); err != nil { // the content before is there then
+			t.Fatal(err)
+		}
+		op := next()
+		op.Changes[0].AfterContent = noise(int64(i))
+		m.messages.Store(0)
+		if _, err := d.Save(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+		if saved := m.messages.Load(); i == 2 && saved != large {
+			t.Errorf("%d messages to save a large content", saved)
 		}
 	}
 }
@@ -112,8 +131,8 @@ func BenchmarkSave(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer local.Close()
-	names, stores := []string{"local", "postgres"}, []*DB{local, meteredStore(b, &m)}
-	next := []func() Op{edits(), edits()}
+	names, stores := []string{"local", "postgres"}, []*DB{local, meteredStore(b, fleetbox.Database(b), &m)}
+	next := []func() Op{edits(""), edits("")}
 	var took [2][]float64
 	b.ResetTimer()
 	for i := range b.N + 3 {
@@ -152,4 +171,42 @@ func BenchmarkSave(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(used)/float64(b.N), "store-B/edit")
+}
+
+// BenchmarkSavers has eight gateways save edits in trees of their own, each half a millisecond from the database. Report: saves a second of all
+// together. A save is settled after it, which counts as part of it.
+//
+//	go test ./checkpoint -run - -bench Savers -benchtime 2000x
+func BenchmarkSavers(b *testing.B) {
+	database := fleetbox.Database(b)
+	m := meter{latency: 500 * time.Microsecond}
+	var all sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	begin := make(chan bool)
+	for g := range 8 {
+		d, next := meteredStore(b, database, &m), edits(strings.Repeat("x", g))
+		if _, err := d.Save(b.Context(), next()); err != nil { // the statements are compiled now
+			b.Fatal(err)
+		}
+		all.Go(func() {
+			<-begin
+			for left.Add(-1) >= 0 {
+				s, err := d.Save(b.Context(), next())
+				if err == nil {
+					err = d.Settle(b.Context(), s.ID, Committed)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	m.messages.Store(0)
+	b.ResetTimer()
+	close(begin)
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "saves/s")
+	b.ReportMetric(float64(m.messages.Load())/float64(b.N), "messages/save")
 }

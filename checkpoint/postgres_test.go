@@ -5,9 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand"
+	"net"
+	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +21,7 @@ import (
 	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/testdir"
 )
 
 // TestInPostgres runs these tests on stores in PostgreSQL and S3: see open. Left out are those of what does not know which catalog it has.
@@ -42,18 +47,21 @@ func TestInPostgres(t *testing.T) {
 		"SealedByAnother":       TestSealedByAnother, "SealedStaysSealed": TestSealedStaysSealed, "Encryption": TestEncryption,
 		"LookingDoesNotWaitForAWriter": TestLookingDoesNotWaitForAWriter,
 		"Appended":                     TestAppended, "Trash": TestTrash, "Kill": TestKill, "KillCatchesABadEngine": TestKillCatchesABadEngine,
-		"CopyKeepsSealed": TestCopyKeepsSealed,
+		"CopyKeepsSealed": TestCopyKeepsSealed, "KilledBetweenContentAndRow": TestKilledBetweenContentAndRow,
 	} {
 		t.Run(name, test)
 	}
 }
 
-// TestManyGateways: what eight gateways save at once is one history, in the order of each, and retention that some of them run meanwhile takes
-// nothing that has to stay.
+var saves = flag.Int("saves", 20, "of each of the gateways that save at once")
+
+// TestManyGateways: what eight gateways save and settle at once is one history, in the order of each, and retention that some of them run meanwhile
+// takes nothing that has to stay.
 func TestManyGateways(t *testing.T) {
 	t.Parallel()
 	database, contents := fleetbox.Database(t), fleetbox.Contents(t, nil)
-	const gateways, each, kept = 8, 40, 3
+	const gateways, kept = 8, 3
+	each := *saves
 	for name, o := range map[string]checkpoint.Options{"all is kept": {}, "little is kept": {KeepWithin: checkpoint.KeepNone, KeepLast: kept}} {
 		t.Run(name, func(t *testing.T) {
 			var all sync.WaitGroup
@@ -75,7 +83,14 @@ func TestManyGateways(t *testing.T) {
 						if i%10 == 0 {
 							next = randomText(300<<10, int64(g*1000+i))
 						}
-						s, err := d.Save(ctx, op(edit(own, last, next), edit("/w/shared "+name, last, next)))
+						o := op(edit(own, last, next), edit("/w/shared "+name, last, next))
+						if i%2 == 1 {
+							o.Tag = "t"
+						}
+						s, err := d.Save(ctx, o)
+						if err == nil && o.Tag != "" {
+							err = d.Settle(ctx, s.ID, checkpoint.Committed)
+						}
 						if err != nil {
 							t.Error(err)
 							return
@@ -105,6 +120,9 @@ func TestManyGateways(t *testing.T) {
 			}
 			if o.KeepLast == 0 && len(at) != gateways*each {
 				t.Errorf("%d are listed", len(at))
+			}
+			if ops, err := stores[0].Open(ctx); err != nil || len(ops) > 0 {
+				t.Errorf("%d are open: %v", len(ops), err)
 			}
 			for g, ids := range saved {
 				first := 0
@@ -236,8 +254,13 @@ func TestDatabaseThatIsRefused(t *testing.T) {
 			return at
 		}, new(*checkpoint.SettingError)},
 		"synchronous_commit of the account": {func(at string) string {
-			exec(at, "CREATE ROLE hasty LOGIN SUPERUSER", "ALTER ROLE hasty SET synchronous_commit=off")
-			return strings.Replace(at, "user=tester", "user=hasty", 1)
+			u, err := url.Parse(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			role := "hasty_" + u.Path[1:] // it is of the whole server
+			exec(at, "CREATE ROLE "+role+" LOGIN SUPERUSER", "ALTER ROLE "+role+" SET synchronous_commit=off")
+			return strings.Replace(at, "user=tester", "user="+role, 1)
 		}, new(*checkpoint.SettingError)},
 		"synchronous_commit of the address": {func(at string) string { return with(at, "synchronous_commit=off") }, new(*checkpoint.SettingError)},
 		"no such schema":                    {func(at string) string { return with(at, "search_path=none") }, new(*checkpoint.SettingError)},
@@ -317,6 +340,9 @@ func TestSchemasAndLocks(t *testing.T) {
 	if _, err := stores[0].GC(ctx, false); !errors.Is(err, checkpoint.ErrBusy) {
 		t.Error("retention:", err)
 	}
+	if err := stores[0].Settle(ctx, id, checkpoint.Committed); err != nil {
+		t.Error("what is made waits for nobody:", err)
+	}
 	save(t, stores[1], next)
 	if _, err := db.Exec("ROLLBACK; SELECT pg_advisory_unlock_all()"); err != nil {
 		t.Fatal(err)
@@ -394,4 +420,92 @@ func openAt(dir, fleet string, o checkpoint.Options) (*checkpoint.DB, error) {
 		o.Database, o.Blobs = at[0], s
 	}
 	return checkpoint.Open(dir, o)
+}
+
+// A read ends with its caller, whatever it waits for, and says so. Its connection is of no more use, or as good as before.
+func TestReadEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	at := fleetbox.Database(t)
+	database, wire := fleetbox.Wired(t, at+"&connect_timeout=600")
+	d := inDatabase(t, database, &blob.Files{Dir: t.TempDir()})
+	body := []byte("1")
+	id := save(t, d, op(edit("/w/a", nil, body)))
+	reads := map[string]func(context.Context) error{
+		"Get":     func(ctx context.Context) error { _, err := d.Get(ctx, id, ann); return err },
+		"Open":    func(ctx context.Context) error { _, err := d.Open(ctx); return err },
+		"Content": func(ctx context.Context) error { _, err := d.Content(ctx, sum(body)); return err },
+		"List": func(ctx context.Context) error {
+			_, err := d.List(ctx, checkpoint.Filter{AllSessions: true})
+			return err
+		},
+	}
+	db, err := sql.Open("pgx", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	waiting := func() (n int) {
+		err := db.QueryRow("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('op'::regclass, 'open_op'::regclass, 'content'::regclass)").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ends := func(name string, waits func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var over atomic.Pointer[error]
+		go func() { err := reads[name](ctx); over.Store(&err) }()
+		waits()
+		cancel()
+		testdir.Until(t, name+" ends", func() bool { return over.Load() != nil })
+		if err := *over.Load(); !errors.Is(err, context.Canceled) || errors.As(err, new(*checkpoint.UnreachableError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name := range reads {
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("LOCK TABLE op, open_op, content IN ACCESS EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		ends(name, func() { testdir.Until(t, name+" waits", func() bool { return waiting() > 0 }) })
+		testdir.Until(t, "the server hears of it", func() bool { return waiting() == 0 })
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := reads[name](ctx); err != nil {
+			t.Errorf("%s after that: %v", name, err)
+		}
+	}
+	wire.Cut()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := net.Listen("unix", filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []net.Conn
+	for name := range reads {
+		ends(name, func() {
+			c, err := mute.Accept()
+			if err != nil {
+				t.Error(err)
+			}
+			held = append(held, c)
+		})
+	}
+	runtime.KeepAlive(held)
+	mute.Close()
+	wire.Mend()
+	for name, read := range reads {
+		if err := read(ctx); err != nil {
+			t.Errorf("%s with a server that is back: %v", name, err)
+		}
+	}
+	sound(t, d)
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -11,6 +12,7 @@ import (
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/ids"
+	"moltisfs/internal/outage"
 )
 
 // Save stores op in one transaction. It is on stable storage when Save returns. The caller makes the
@@ -28,15 +30,8 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	err = d.pack.NeedKey(ctx) // it would need a transaction of its own
 	for try := 0; err == nil; try++ {
 		s = &save{d: d, op: &op}
-		if err = d.transact(ctx, s.run); err == nil {
+		if err = s.transact(ctx, s.run); err == nil {
 			break
-		}
-		if !errors.As(err, new(*SyncError)) {
-			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
-			// and that names these.
-			for _, name := range s.names {
-				d.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
-			}
 		}
 		if full, ok := errors.AsType[*FullError](err); ok && try < 2 { // once more if others fill the store again
 			err = d.makeRoom(ctx, full)
@@ -53,9 +48,12 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 type save struct {
 	d     *DB
 	op    *Op
+	come  []piece // contents that come packed from another store, and do not lie in the catalog
 	seq   int64
 	id    ID
-	names []string // of large contents that were written
+	large map[blob.Hash]*packed
+	names []string // in the blob store, of those of large that lie there
+	swept int64    // see DB.removeUnnamed: as it was before these were put there
 	added int64    // bytes that the rows and contents take, about
 	// contentID is the number of the newest content.
 	contentID int64
@@ -69,6 +67,109 @@ type stored struct {
 	depth         int // -1: its bytes are not stored
 	hash          blob.Hash
 	content       []byte // nil: not to be stored, or not looked at
+}
+
+// small is the size of a content that fits into the catalog, however it is packed. Larger ones are packed before the transaction.
+const small = blob.StoreAbove - 1<<10
+
+// packed is a content that was packed before the transaction, as a delta on base, nil for none.
+type packed struct {
+	content []byte
+	base    *stored
+	row     blob.Row
+}
+
+// errAgain says that the rows have changed so much since the contents of a save were packed that they are packed anew.
+var errAgain = fmt.Errorf("%w: retention or a purge came in between", ErrBusy)
+
+// transact runs fn, which writes s, in a transaction. Before that it packs the large contents and puts them into the blob store: meanwhile
+// nobody waits for this save. Retention may take them there, since no row names them yet, but says so in the catalog: see DB.removeUnnamed.
+// Then they are put there once more, under other names.
+func (s *save) transact(ctx context.Context, fn func(context.Context, *tx) error) (err error) {
+	for try := 0; try == 0 || try < 10 && errors.Is(err, errAgain); try++ {
+		*s = save{d: s.d, op: s.op, come: s.come, large: map[blob.Hash]*packed{}}
+		if err = s.ahead(ctx); err == nil {
+			err = s.d.transact(ctx, func(ctx context.Context, tx *tx) error {
+				if len(s.names) > 0 {
+					if swept, err := one[int64](ctx, tx, sweptQuery); err != nil || swept != s.swept {
+						return cmp.Or(err, errAgain)
+					}
+				}
+				return fn(ctx, tx)
+			})
+		}
+		if err != nil && !errors.As(err, new(*SyncError)) {
+			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
+			// and that names these.
+			for _, name := range s.names {
+				s.d.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
+			}
+		}
+	}
+	return err
+}
+
+// ahead packs the contents that are not small and not stored yet, and puts into the blob store what is too large for the catalog.
+func (s *save) ahead(ctx context.Context) error {
+	var changes []*Change
+	for i := range s.op.Changes {
+		if ch := &s.op.Changes[i]; max(len(ch.Content), len(ch.AfterContent)) > small {
+			changes = append(changes, ch)
+		}
+	}
+	if len(changes)+len(s.come) == 0 {
+		return nil
+	}
+	// A store that takes nothing at present says so before anything is put there.
+	if err := s.d.alone(ctx, func(context.Context, *conn) error { return s.d.c.inPlace() }); err != nil {
+		return err
+	}
+	err := s.d.snapshot(ctx, func(ctx context.Context, q querier) (err error) {
+		for _, ch := range changes {
+			before, after, err := sides(ctx, q, ch)
+			if err != nil {
+				return err
+			}
+			for _, c := range []*stored{before, after} {
+				if c == nil || c.depth >= 0 || len(c.content) <= small || s.large[c.hash] != nil {
+					continue
+				}
+				base := before
+				if c == before {
+					base = nil
+				}
+				if base, err = s.base(ctx, q, c, base, ch.Path); err != nil {
+					return err
+				}
+				s.large[c.hash] = &packed{content: c.content, base: base}
+			}
+		}
+		for _, p := range s.come {
+			there, err := one[bool](ctx, q, "SELECT EXISTS (SELECT 1 FROM content WHERE hash=? AND depth IS NOT NULL)", p.row.Hash[:])
+			if err != nil {
+				return err
+			}
+			if !there {
+				s.large[p.row.Hash] = &packed{content: p.body, row: p.row}
+			}
+		}
+		s.swept, err = one[int64](ctx, q, sweptQuery)
+		return err
+	})
+	for hash, p := range s.large {
+		switch {
+		case err != nil:
+		case p.content != nil:
+			if p.row, err = s.packed(ctx, hash, p.content, p.base); p.row.Codec&blob.CodecDelta == 0 {
+				p.base = nil
+			}
+		default: // it is packed already
+			p.row.Name = blob.NewName(hash)
+			s.names = append(s.names, p.row.Name)
+			err = s.d.blobs.Put(ctx, p.row.Name, p.row.Z)
+		}
+	}
+	return err
 }
 
 func (s *save) run(ctx context.Context, tx *tx) error {
@@ -205,7 +306,7 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	if err != nil {
 		return err
 	}
-	before, after, err := s.contents(ctx, tx, ch, path)
+	before, after, err := s.contents(ctx, tx, ch)
 	if err != nil {
 		return err
 	}
@@ -276,7 +377,20 @@ func (s *State) metadata(before State) []any {
 
 // contents finds or makes the rows of the contents before and after ch, nil for a state without a hash. A new content becomes a delta: that
 // after the change on that before it, that before it on the newest content of the path.
-func (s *save) contents(ctx context.Context, tx *tx, ch *Change, path int64) (before, after *stored, err error) {
+func (s *save) contents(ctx context.Context, tx *tx, ch *Change) (before, after *stored, err error) {
+	before, after, err = sides(ctx, tx, ch)
+	if err == nil && before != nil {
+		err = s.put(ctx, tx, before, nil, ch.Path)
+	}
+	if err == nil && after != nil && after != before {
+		err = s.put(ctx, tx, after, before, ch.Path)
+	}
+	return before, after, err
+}
+
+// sides gives the contents before and after ch, as far as they are in the store; nil for a state without a hash. They are one where the
+// contents are the same.
+func sides(ctx context.Context, q querier, ch *Change) (before, after *stored, err error) {
 	var hashes [2]any
 	var sides [2]*stored
 	for i, side := range []struct {
@@ -302,7 +416,7 @@ func (s *save) contents(ctx context.Context, tx *tx, ch *Change, path int64) (be
 		}
 		after = before
 	}
-	err = each(ctx, tx, "SELECT hash, id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=? OR hash=?",
+	return before, after, each(ctx, q, "SELECT hash, id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=? OR hash=?",
 		hashes[:], func(row scanner) error {
 			var h []byte
 			found := stored{}
@@ -314,20 +428,13 @@ func (s *save) contents(ctx context.Context, tx *tx, ch *Change, path int64) (be
 			}
 			return err
 		})
-	if err == nil && before != nil {
-		err = s.put(ctx, tx, before, path, nil)
-	}
-	if err == nil && after != nil && after != before {
-		err = s.put(ctx, tx, after, path, before)
-	}
-	return before, after, err
 }
 
 // put writes the row of c if there is none, and its bytes if they are given and not stored yet.
-func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
+func (s *save) put(ctx context.Context, tx *tx, c, before *stored, path string) (err error) {
 	switch {
 	case c.depth < 0 && c.content != nil:
-		err = s.pack(ctx, tx, c, path, base)
+		err = s.pack(ctx, tx, c, before, path)
 	case c.id == 0:
 		s.contentID++
 		c.id = s.contentID
@@ -340,30 +447,63 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	return err
 }
 
-// pack writes the bytes of c, as a delta on base or, without that, on the newest content of the path.
-func (s *save) pack(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
-	if len(c.content) > blob.MaxDelta {
-		base = nil
-	} else if base == nil || base.content == nil || base.depth < 0 {
-		if base, err = s.newest(ctx, tx, path); err != nil {
+// pack writes the bytes of c. If they are small they are packed here, else they were.
+func (s *save) pack(ctx context.Context, tx *tx, c, before *stored, path string) error {
+	if len(c.content) <= small {
+		base, err := s.base(ctx, tx, c, before, path)
+		if err != nil {
 			return err
 		}
+		r, err := s.packed(ctx, c.hash, c.content, base)
+		if err != nil {
+			return err
+		}
+		return s.write(ctx, tx, c, &r, base)
+	}
+	p := s.large[c.hash]
+	if p == nil {
+		return errAgain
+	}
+	base := p.base
+	if base != nil { // its row may be another one by now
+		base = &stored{hash: base.hash, depth: -1}
+		err := tx.QueryRowContext(ctx, "SELECT id, depth, coalesce(key, 0) FROM content WHERE hash=? AND depth IS NOT NULL", base.hash[:]).
+			Scan(&base.id, &base.depth, &base.key)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !s.d.pack.MayStandOn(base.key) {
+			err = errAgain
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, tx, c, &p.row, base)
+}
+
+// base gives the content that c is to be a delta on, nil for none: that before it or, where its bytes are not at hand, the newest of the path.
+func (s *save) base(ctx context.Context, q querier, c, before *stored, path string) (base *stored, err error) {
+	if len(c.content) > blob.MaxDelta {
+		return nil, nil
+	}
+	if base = before; base == nil || base.content == nil {
+		base, err = s.newest(ctx, q, path, len(c.content) > small)
 	}
 	if base != nil && (base.depth >= blob.MaxDepth || !s.d.pack.MayStandOn(base.key)) {
 		base = nil
 	}
+	return base, err
+}
+
+// packed gives the row of content, as a delta on base.
+func (s *save) packed(ctx context.Context, h blob.Hash, content []byte, base *stored) (r blob.Row, err error) {
 	var on []byte
 	if base != nil {
 		on = base.content
 	}
-	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
+	r, err = s.d.pack.Pack(ctx, h, content, on, 0)
 	if r.Name != "" {
 		s.names = append(s.names, r.Name)
 	}
-	if err != nil {
-		return err
-	}
-	return s.write(ctx, tx, c, &r, base)
+	return r, err
 }
 
 // write writes the row r of c, whose delta stands on base.
@@ -394,14 +534,15 @@ func inCatalog(r *blob.Row) any {
 }
 
 // newest is the newest stored content of the path as a base for the next one; nil if there is none
-// or it can't be read: a restore reports that, and a save must not fail for it.
-func (s *save) newest(ctx context.Context, tx *tx, path int64) (*stored, error) {
+// or it can't be read: a restore reports that, and a save must not fail for it. With far it may lie in the blob store: nobody asks that in
+// a transaction.
+func (s *save) newest(ctx context.Context, q querier, path string, far bool) (*stored, error) {
 	var c *stored
 	// Of the two states of the newest change the later one that has content.
-	err := each(ctx, tx, `SELECT c.id, c.depth, coalesce(c.key, 0), c.hash, c.size FROM
-		(SELECT bobj, aobj FROM change WHERE path=? ORDER BY op DESC LIMIT 1) n
+	err := each(ctx, q, `SELECT c.id, c.depth, coalesce(c.key, 0), c.hash, c.size FROM
+		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC LIMIT 1) n
 		JOIN content c ON c.id IN (n.aobj, n.bobj) WHERE c.depth IS NOT NULL
-		ORDER BY CASE WHEN c.id=n.aobj THEN 0 ELSE 1 END LIMIT 1`, []any{path}, func(row scanner) error {
+		ORDER BY CASE WHEN c.id=n.aobj THEN 0 ELSE 1 END LIMIT 1`, []any{[]byte(path)}, func(row scanner) error {
 		var h []byte
 		var size int64
 		n := &stored{}
@@ -414,7 +555,11 @@ func (s *save) newest(ctx context.Context, tx *tx, path int64) (*stored, error) 
 	if err != nil || c == nil {
 		return nil, err
 	}
-	if c.content, err = s.d.content(ctx, tx, c.hash); err != nil {
+	rows, err := chain(ctx, q, c.hash)
+	if err != nil || !far && slices.ContainsFunc(rows, func(r blob.Row) bool { return r.Name != "" }) {
+		return nil, nil //nolint:nilerr // as said
+	}
+	if c.content, err = s.d.unpack(ctx, c.hash, rows); err != nil {
 		return nil, nil //nolint:nilerr // as said
 	}
 	return c, nil
@@ -426,14 +571,14 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	return d.unpack(ctx, rows, h)
+	return d.unpack(ctx, h, rows)
 }
 
-// unpack gives the content h of a chain.
-func (d *DB) unpack(ctx context.Context, rows []blob.Row, h blob.Hash) (out []byte, err error) {
+// unpack gives the content h that has the rows of its chain.
+func (d *DB) unpack(ctx context.Context, h blob.Hash, rows []blob.Row) (out []byte, err error) {
 	for i := range slices.Backward(rows) {
 		out, err = d.pack.Unpack(ctx, &rows[i], out)
-		switch unread := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*UnreachableError)); {
+		switch unread := errors.As(err, new(*fs.PathError)) || outage.Is(err); {
 		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err
 		case err != nil:
@@ -485,28 +630,23 @@ func scanContent(row scanner, r *blob.Row, more ...any) (base int64, err error) 
 }
 
 // Content returns the bytes whose SHA-256 is hash, compared with it.
-func (d *DB) Content(ctx context.Context, hash string) ([]byte, error) {
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.active.Done()
+func (d *DB) Content(ctx context.Context, hash string) (b []byte, err error) {
 	h, err := blob.ParseHash(hash)
 	if err != nil {
 		return nil, &BadOpError{"", err.Error()}
 	}
-	var b []byte
-	read := func(ctx context.Context, c *conn) (err error) {
-		b, err = d.content(ctx, c, h)
+	read := func(v *history) (err error) {
+		b, err = d.content(ctx, v.q, h)
 		return err
 	}
-	err = d.r.use(ctx, read)
+	err = d.view(ctx, read)
 	if errors.Is(err, ErrSealed) {
 		if held := d.pack.Retained(h); held != nil {
 			return held, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it may have been moved between the row and the file
-		err = d.r.use(ctx, read)
+		err = d.view(ctx, read)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &CorruptError{hash, "its file is gone"}

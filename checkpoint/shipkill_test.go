@@ -449,7 +449,9 @@ func TestCopyOverAnotherForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		saves(there, 0, last)
+		if name != "encrypting" {
+			saves(there, 0, last)
+		}
 		there.Close()
 		saves(from, last, last+1)
 		to, err := Open(dir, o.is)

@@ -18,6 +18,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
@@ -33,9 +34,8 @@ var refusals = []struct {
 	{&guardfs.TooLargeError{Path: "/f", Size: 3 << 20, Max: 1 << 20}, KindTooLarge},
 	{&guardfs.ConflictError{Path: "/f", Why: guardfs.Replaced}, KindConflict},
 	{&guardfs.LockedError{}, KindConflict},
-	{&fleet.FencedError{Name: "g"}, KindIOError},
-	{&fleet.FencedError{Name: "g", Err: &fleet.UnreachableError{Err: syscall.ECONNREFUSED}}, KindIOError},
-	{&fleet.UnreachableError{Err: syscall.ECONNREFUSED}, KindIOError},
+	{fleet.ErrFenced, KindIOError},
+	{fmt.Errorf("%w (%w)", outage.OfDatabase(syscall.ECONNREFUSED), fleet.ErrFenced), KindIOError},
 	{engine.Refuse(engine.OtherView, "/f", "g"), KindConflict},
 	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},
 	{guardfs.ErrUnwatchable, KindUnsupported},

@@ -15,10 +15,13 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"moltisfs/internal/outage"
 )
 
 // S3 is a Store of objects in a bucket of S3, or of another store that speaks it and has conditional writes.
@@ -28,6 +31,9 @@ type S3 struct {
 	prefix string // "" or with a slash at its end
 	// A request may take that long, and a second more for each s3Slowest bytes.
 	patience time.Duration
+
+	probed atomic.Bool // it has conditional writes
+	failed atomic.Pointer[error]
 }
 
 const (
@@ -42,9 +48,7 @@ var ErrUnconditional = errors.New("the store of large contents takes no notice o
 
 // OpenS3 takes the address of the contents of a fleet: "s3://bucket/prefix", with "?endpoint=https://host" for another store than that of
 // Amazon, and "&region=…" where the store needs one. The keys come from the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from the
-// shared credentials file or from the role of the machine, never from the address.
-//
-// It writes one small object, once, to see whether the store has conditional writes: ErrUnconditional if not.
+// shared credentials file or from the role of the machine, never from the address. Nothing is asked of the store yet.
 func OpenS3(address string) (*S3, error) {
 	bad := func(why string) (*S3, error) {
 		return nil, errors.New("the address of the contents " + why + `: want "s3://bucket/prefix?endpoint=…&region=…"`)
@@ -87,25 +91,39 @@ func OpenS3(address string) (*S3, error) {
 	if p := strings.Trim(u.Path, "/"); p != "" {
 		s.prefix = path.Clean(p) + "/"
 	}
-	return s, s.probe(context.Background())
+	return s, nil
 }
 
-// probe writes one object twice, as a rule once: from the second gateway on it is there.
-func (s *S3) probe(ctx context.Context) error {
-	for range 2 {
-		there, _, err := s.put(ctx, s3Probe, []byte("moltis-fs looks here whether the store has conditional writes\n"))
-		if there || err != nil {
-			return err
-		}
+// Probe writes one small object, once, to see whether the store can be reached and has conditional writes: ErrUnconditional if not.
+func (s *S3) Probe(ctx context.Context) (err error) {
+	for n := 0; n < 2 && err == nil && !s.probed.Load(); n++ { // from the second gateway on it is there
+		var there bool
+		there, _, err = s.put(ctx, s3Probe, []byte("moltis-fs looks here whether the store has conditional writes\n"))
+		s.probed.Store(there && err == nil)
 	}
-	return ErrUnconditional
+	if err == nil && !s.probed.Load() {
+		err = ErrUnconditional
+		s.failed.Store(&err)
+	}
+	return err
 }
 
-// Put writes an object unless there is one of that name. If the answer to a request is lost it is sent again, and finds what the first one
+// Failed is the error of the last request that the store did not answer, or ErrUnconditional; nil once it has answered one since.
+func (s *S3) Failed() error {
+	if err := s.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Put writes an object unless there is one of that name, after a Probe. If the answer to a request is lost it is sent again, and finds what the first one
 // wrote.
 func (s *S3) Put(ctx context.Context, name string, z []byte) error {
 	if !isName(name) {
 		return ErrName
+	}
+	if err := s.Probe(ctx); err != nil {
+		return err
 	}
 	there, again, err := s.put(ctx, name, z)
 	if !there || err != nil {
@@ -115,7 +133,7 @@ func (s *S3) Put(ctx context.Context, name string, z []byte) error {
 		return &fs.PathError{Op: "put", Path: name, Err: fs.ErrExist}
 	}
 	found, err := s.Get(ctx, name, int64(len(z)))
-	if _, gone := errors.AsType[*UnreachableError](err); gone {
+	if outage.Is(err) {
 		return err
 	}
 	if err != nil || !bytes.Equal(found, z) {
@@ -217,7 +235,7 @@ func (s *S3) List(ctx context.Context, fn func(name string, size int64) error) e
 }
 
 // try runs fn, a request with about size bytes, up to three times, while the store does not answer or says that it can't at present. If it
-// refuses, once. Either is an UnreachableError: it tells nothing about the object.
+// refuses, once. Either is an *outage.Error: it tells nothing about the object.
 func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error) (err error) {
 	for n := range s3Tries {
 		if n > 0 {
@@ -231,6 +249,7 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 		err = fn(request)
 		cancel()
 		if err == nil {
+			s.failed.Store(nil)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -241,6 +260,7 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 		}
 		said := minio.ToErrorResponse(err)
 		if said.Code == minio.NoSuchKey {
+			s.failed.Store(nil)
 			return &fs.PathError{Op: "get", Path: said.Key, Err: fs.ErrNotExist}
 		}
 		status := said.StatusCode // 0: it was not the store that said it
@@ -252,5 +272,7 @@ func (s *S3) try(ctx context.Context, size int64, fn func(context.Context) error
 			break
 		}
 	}
-	return &UnreachableError{What: "store of large contents", Err: err}
+	err = &outage.Error{What: outage.Contents, Err: err}
+	s.failed.Store(&err)
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moltisfs/internal/fleetbox"
+	"moltisfs/internal/outage"
 )
 
 // A moody store answers the first requests of a method in a way of its own, and the others as it should.
@@ -131,7 +132,12 @@ func TestMoodyS3(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.patience = 300 * time.Millisecond
+			if err := s.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(what, "no answer") {
+				s.patience = time.Second
+			}
 			if c.method != "PUT" {
 				if err := put(s); err != nil {
 					t.Fatal(err)
@@ -140,12 +146,15 @@ func TestMoodyS3(t *testing.T) {
 			m.asked.Store(0)
 			m.times.Store(c.times)
 			err = c.do(s)
-			_, unreachable := errors.AsType[*UnreachableError](err)
+			unreachable := outage.Is(err)
 			if got := map[bool]string{true: away, false: wrong}[unreachable]; err == nil && c.want != none || err != nil && got != c.want {
 				t.Errorf("%v, not %q", err, c.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "thekey") || strings.Contains(err.Error(), "thesecret") || errors.Is(err, fs.ErrNotExist)) {
 				t.Error("it says too much:", err)
+			}
+			if failed := s.Failed(); unreachable != (failed != nil) {
+				t.Errorf("after %v it says %v", err, failed)
 			}
 			if n := m.asked.Load(); n != c.asked {
 				t.Errorf("it was asked %d times, not %d", n, c.asked)
@@ -203,7 +212,7 @@ func TestLatePut(t *testing.T) {
 	}
 }
 
-func TestOpenS3Refuses(t *testing.T) {
+func TestS3Refuses(t *testing.T) {
 	at := fleetbox.Contents(t, nil)
 	u, err := url.Parse(at)
 	if err != nil {
@@ -212,11 +221,28 @@ func TestOpenS3Refuses(t *testing.T) {
 	deaf := fleetbox.Contents(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { r.Header.Del("If-None-Match"); h.ServeHTTP(w, r) })
 	})
-	if _, err := OpenS3(deaf); !errors.Is(err, ErrUnconditional) {
-		t.Error("a store without conditional writes:", err)
+	s, err := OpenS3(deaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte("one content")
+	name := NewName(sha256.Sum256(body))
+	for range 2 {
+		if err := s.Put(t.Context(), name, body); err != ErrUnconditional || s.Failed() != err {
+			t.Error("a store without conditional writes:", err)
+		}
+		if _, err := s.Get(t.Context(), name, int64(len(body))); !errors.Is(err, fs.ErrNotExist) || s.Failed() != nil {
+			t.Error("it has the content:", err)
+		}
+	}
+	if s, err = OpenS3("s3://no-such-bucket?" + u.RawQuery); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), name, body); !outage.Is(err) || s.Failed() == nil {
+		t.Error("no such bucket:", err)
 	}
 	for _, bad := range []string{"", "s3://", "https://bucket", "s3:bucket", "s3://key:secret@bucket", at + "&secret=x", "s3://bucket?endpoint=ftp://x",
-		"s3://bucket?endpoint=http://key:secret@x", "s3://bucket?endpoint=http://x/path", "s3://no-such-bucket?" + u.RawQuery, "s3://bucket/%zz"} {
+		"s3://bucket?endpoint=http://key:secret@x", "s3://bucket?endpoint=http://x/path", "s3://bucket/%zz"} {
 		if _, err := OpenS3(bad); err == nil || strings.Contains(err.Error(), "secret@") {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -51,17 +51,6 @@ type Store interface {
 	List(ctx context.Context, fn func(name string, size int64) error) error
 }
 
-// UnreachableError: a server does not answer, says that it can't at present, or refuses. It tells nothing about what is stored there, and does
-// not unwrap: the socket of a server that is down is fs.ErrNotExist, which would be taken for a content that is gone.
-type UnreachableError struct {
-	What string // "database", or "store of large contents"
-	Err  error
-}
-
-func (e *UnreachableError) Error() string {
-	return "the " + e.What + " of the checkpoints can't be reached: " + e.Err.Error()
-}
-
 // NewName draws a name for the content h: ab/<hash>-<random>. The random part makes every writer's
 // file its own, so that no process can remove or half-write what another one's row names.
 func NewName(h Hash) string {

@@ -15,7 +15,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/state"
+	"moltisfs/internal/outage"
 	"moltisfs/tools"
 )
 
@@ -283,7 +283,7 @@ func (in *invocation) putTo(ctx context.Context, q *queue.Queue, screen approval
 			select {
 			case <-tick.C:
 				now, err := q.Get(e.ID)
-				if !errors.Is(err, state.ErrUnreachable) && (err != nil || now.State != queue.Pending) {
+				if !outage.Is(err) && (err != nil || now.State != queue.Pending) {
 					cancel()
 				}
 			case <-ctx.Done():

@@ -310,7 +310,7 @@ func (in *invocation) whose(ctx context.Context, db *checkpoint.DB, id string, a
 	if !anybody { // of one that was seen the call says what became of its changes
 		return nil, in.seen(ctx, db, principal, session)
 	}
-	return nil, &exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}
+	return nil, in.nothingYet()
 }
 
 // notByCalls are the kinds of checkpoints that no call of a tool made.

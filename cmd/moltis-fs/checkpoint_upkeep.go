@@ -256,6 +256,13 @@ tree (docs/operations.md).`,
 			if names, err := os.ReadDir(to); err == nil && len(names) > 0 {
 				return misuse("name a directory that is empty or not there yet", "%s is not empty", visible(to))
 			}
+			fleet, err := in.fleet()
+			if err != nil {
+				return err
+			}
+			if fleet.Ships() {
+				fmt.Fprintf(in.err, "%s: warning: this is the history of this machine alone; a configuration with durable = \"remote\" copies that of the fleet\n", program)
+			}
 			var report *checkpoint.Report
 			err = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
 				if err := db.Backup(ctx, filepath.Join(to, "checkpoints")); err != nil {

@@ -20,9 +20,10 @@ func doctorCommand() *command {
 		name: "doctor", run: runDoctor,
 		short: "list what to fix before you let an agent in",
 		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
-at who is asked before a change, at the kernel, and whether there is a real sandbox, where
-[tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is
-something to mend first, and then the exit status is 1. So is a sandbox that can't be reached.`,
+at who is asked before a change, at the kernel, whether there is a real sandbox, where
+[tools.sandbox] wants one, and whether the fleet can be reached. It changes nothing. "weaker" is a promise
+that holds less here; "hazard" is something to mend first, and then the exit status is 1. So is a sandbox
+or a fleet that can't be reached.`,
 		options: options("json config policies-json data-dir root"),
 		examples: []string{"moltis-fs doctor --root ~/project",
 			"moltis-fs doctor --config moltis.toml --json"},
@@ -52,7 +53,14 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	if cfg.Tools.Sandbox.All() {
 		o.Roots, o.Inside = nil, true
 	}
+	st, err := in.fleetStatus(cfg)
+	if err != nil {
+		return err
+	}
 	found := append(doctor.Look(o), in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
+	if st != nil && st.Why != "" {
+		found = append(found, doctor.Finding{Level: doctor.Hazard, About: "fleet", What: st.Why, Hint: "mend [tools.fs.fleet]: docs/fleet.md"})
+	}
 	hazards := slices.ContainsFunc(found,
 		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })
 	var b strings.Builder

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -44,6 +46,11 @@ func (in *invocation) join(cfg config.Config) (*engine.Fleet, error) {
 		return j.fleet, nil
 	case j.fleet != nil, c.On() && in.serving != nil:
 		return nil, misuse("stop the server and start it anew", "[tools.fs.fleet] has changed, and it is read at the start only")
+	}
+	if u, err := url.Parse(c.Database); err == nil && u.Query().Has("passfile") { // else the driver goes on without a password
+		if _, err := os.ReadFile(u.Query().Get("passfile")); err != nil {
+			return nil, misuse("the user that moltis-fs runs as has to be able to read it", "the passfile= of [tools.fs.fleet]: %v", err)
+		}
 	}
 	logger := in.logger(slog.LevelWarn)
 	if !in.command.serves { // its answer says what it could not reach

@@ -109,7 +109,7 @@ func showLog(ctx context.Context, in *invocation) error {
 		if len(dirs) > 0 {
 			what += " below " + visible(strings.Join(dirs, ", "))
 		}
-		in.empty(what)
+		in.empty(strings.TrimSuffix(what+"; "+in.elsewhere(), "; "))
 	}
 	return in.answer(struct {
 		Changes []logRow `json:"changes"`

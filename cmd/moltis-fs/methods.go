@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"path/filepath"
@@ -222,16 +223,16 @@ var methodCodes = map[string]int{tools.KindNotFound: -32005, tools.KindConflict:
 // is bad, as that of a check that found a fault.
 func asMethodError(err error, answer []byte) error {
 	var told struct{ Kind, Error, Hint string }
-	if err == nil {
-		return nil
+	if _, ok := errors.AsType[*serve.Error](err); ok || err == nil {
+		return err
 	}
-	e := exitOf(err)
+	e := exitOf(storeError(err))
 	if json.Unmarshal(answer, &told); e.what != "" {
 		told.Kind, told.Error, told.Hint = e.kind, e.what, e.hint
 	}
 	code := methodCodes[told.Kind]
 	switch {
-	case e.status == exitBroken:
+	case e.status == exitBroken && e.hint == "":
 		return err // which the log has
 	case told.Error == "":
 		return nil

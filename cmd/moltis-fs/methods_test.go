@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"moltisfs/internal/audit"
+	"moltisfs/internal/fleet"
+	"moltisfs/internal/serve"
 )
 
 // Each method answers what its command does, and a caller's token has none of them.
@@ -137,5 +140,17 @@ func TestAuditPages(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A method that the database of the fleet keeps from its answer says so: an operator has no other way to know.
+func TestMethodInAnOutage(t *testing.T) {
+	t.Parallel()
+	told, ok := errors.AsType[*serve.Error](asMethodError(fmt.Errorf("reading the queue: %w", fleet.ErrFenced), nil))
+	if !ok || !strings.Contains(told.Message, fleet.ErrFenced.Error()) || told.Data == nil {
+		t.Errorf("%+v", told)
+	}
+	if err := asMethodError(errors.New("broken"), nil); errors.As(err, new(*serve.Error)) {
+		t.Error("a fault of the host is for the log:", err)
 	}
 }

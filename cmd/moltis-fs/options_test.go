@@ -149,14 +149,15 @@ func TestOptionsAreCarriedOut(t *testing.T) {
 func (f *optionFixture) try(t *testing.T, c optionCase) {
 	t.Helper()
 	without := f.answer(t, c.command, c.base, "")
+	left := f.left(t)
 	if _, first := c.options["sandbox"]; first { // of its command in the table
-		if again := f.answer(t, c.command, c.base, ""); again != without {
-			t.Fatalf("%s %s answers something else every time:\n%s\nand\n%s", c.command, c.base, without, again)
+		if again := f.answer(t, c.command, c.base, "") + f.left(t); again != without+left {
+			t.Fatalf("%s %s answers something else every time:\n%s\nand\n%s", c.command, c.base, without+left, again)
 		}
 	}
 	for option, value := range c.options {
 		with := f.answer(t, c.command, c.base, strings.TrimSpace("--"+option+" "+value))
-		if with == without {
+		if with == without && f.left(t) == left {
 			t.Errorf("%s %s: --%s %s changes nothing:\n%s", c.command, c.base, option, value, with)
 		}
 		if strings.Contains(with, "has no option") {
@@ -299,7 +300,7 @@ func (f *optionFixture) run(t *testing.T, args ...string) string {
 
 var instants = regexp.MustCompile(`\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`)
 
-// answer gives the output of a command line, and lists the tree and the store afterwards.
+// answer gives the output of a command line on the history as it was first.
 func (f *optionFixture) answer(t *testing.T, command, base, option string) string {
 	t.Helper()
 	data, tree := filepath.Join(f.dir, "data"), filepath.Join(f.dir, "tree")
@@ -327,9 +328,14 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 	for i := range args {
 		args[i] = fill.Replace(args[i])
 	}
+	return instants.ReplaceAllString(f.run(t, args...), "TIME")
+}
+
+// left lists the tree and the store as the last command line left them.
+func (f *optionFixture) left(t *testing.T) string {
+	t.Helper()
 	var out strings.Builder
-	out.WriteString(f.run(t, args...))
-	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(f.dir, "tree"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -343,7 +349,7 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 	})
 	must(t, err)
 	for _, list := range [][]string{{"log", "--all"}, {"trash", "list"}} {
-		if status := run(append(list, "--json", "--limit", "1000", "--data-dir", data), streams{nil, &out, &out, func(string) string { return "" }}); status != exitOK {
+		if status := run(append(list, "--json", "--limit", "1000", "--data-dir", filepath.Join(f.dir, "data")), streams{nil, &out, &out, func(string) string { return "" }}); status != exitOK {
 			t.Fatalf("%v: %d\n%s", list, status, out.String())
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -126,6 +127,12 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		theirs = issuer.New(issuer.Options{Issuer: c.Issuer, Audience: c.Audience, Claim: c.Claim}, http.DefaultTransport)
 	}
 	methods := approvals.Methods(q)
+	for name, run := range methods { // they say as commands do that the fleet can't be reached
+		methods[name] = func(ctx context.Context, by string, params json.RawMessage) (any, error) {
+			v, err := run(ctx, by, params)
+			return v, asMethodError(err, nil)
+		}
+	}
 	maps.Copy(methods, in.operatorMethods(d.remote(in)))
 	health := &health{in: in, of: d.remote(in)}
 	o := jsonrpc.Options{

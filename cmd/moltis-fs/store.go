@@ -17,6 +17,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/refusal"
 	"moltisfs/tools"
 )
 
@@ -148,10 +149,23 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 		}
 	}
 	if any, err := db.Seen(ctx, "", ""); err != nil || !any {
-		return cmp.Or(err, error(&exitError{exitRefused, "nothing was changed yet", program + " status says whether undo is on", tools.KindNotFound}))
+		return cmp.Or(err, in.nothingYet())
 	}
 	return &exitError{exitRefused, "there are no checkpoints of " + strings.Join(names, ", "),
 		program + " log --all shows what was changed, and in which sessions", tools.KindNotFound}
+}
+
+// nothingYet is the refusal of a command about the newest change where the store has none.
+func (in *invocation) nothingYet() error {
+	return &exitError{exitRefused, "nothing was changed yet", cmp.Or(in.elsewhere(), program+" status says whether undo is on"), tools.KindNotFound}
+}
+
+// elsewhere says how to see the changes that other gateways of a fleet have made and that this machine has not fetched; "" where it has all.
+func (in *invocation) elsewhere() string {
+	if f, err := in.fleet(); err != nil || !f.Ships() || in.given("session") {
+		return ""
+	}
+	return "that is on this machine: --session NAME fetches what was changed elsewhere"
 }
 
 // worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
@@ -191,7 +205,7 @@ var storeErrors = []struct {
 	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
-	{engine.CutOff, exitBroken, "", "nothing is lost: try again when it is back, or mend database in [tools.fs.fleet]; " + program + " status says more", ""},
+	{engine.CutOff, exitBroken, "", refusal.Clause(refusal.Of(engine.FleetGone).Person), ""},
 	{isType[*checkpoint.SettingError], exitMisuse, "", "", ""},
 	{isErr(checkpoint.ErrInUse), exitMisuse, "",
 		"stop the servers that use this data directory and try again", ""},

@@ -32,7 +32,7 @@ const (
 // A Finding is one thing that somebody should mend.
 type Finding struct {
 	Level Level  `json:"level"`
-	About string `json:"about"`          // kernel, config, program, data, policy, sandbox
+	About string `json:"about"`          // kernel, config, program, data, policy, sandbox, fleet
 	Path  string `json:"path,omitempty"` // absolute
 	What  string `json:"what"`
 	Hint  string `json:"hint,omitempty"` // the next move

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 	"moltisfs/config"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/fleet"
@@ -211,7 +212,11 @@ func Watched(n int64) (free func(who string) int64, back func()) {
 
 // FleetOf is a Fleet of a gateway that is there.
 func FleetOf(c config.Fleet, g *fleet.Gateway) *Fleet {
-	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}, logs: map[string]*audit.Log{}}
+	bucket, err := blob.OpenS3(c.Contents)
+	if err != nil {
+		panic(err)
+	}
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket, logs: map[string]*audit.Log{}}
 }
 
 // Quiet sets the time after which a session may have been elsewhere.
@@ -226,3 +231,6 @@ func (c *Call) Fetch(ctx context.Context) { c.fetch(ctx) }
 
 // Unlocked has the engine go without the locks that other machines take too.
 func (e *Engine) Unlocked() { e.locks = e.locks.Further(nil) }
+
+// EndLate is what each change begins with.
+func (e *Engine) EndLate() { e.endLate(0) }

@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/session"
 	shared "moltisfs/internal/state"
 )
@@ -24,7 +25,7 @@ import (
 type Fleet struct {
 	config.Fleet
 	Gateway *fleet.Gateway
-	bucket  bucket
+	bucket  *blob.S3
 
 	mu   sync.Mutex
 	logs map[string]*audit.Log // whose ends are sent to the fleet, by data directory
@@ -35,11 +36,15 @@ func JoinFleet(ctx context.Context, c config.Fleet, logger *slog.Logger) (*Fleet
 	if !c.On() {
 		return nil, nil
 	}
+	bucket, err := blob.OpenS3(c.Contents)
+	if err != nil {
+		return nil, err
+	}
 	g, err := fleet.Open(ctx, fleet.Options{Database: c.Database, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
-	return &Fleet{Fleet: c, Gateway: g, bucket: bucket{address: c.Contents}, logs: map[string]*audit.Log{}}, nil
+	return &Fleet{Fleet: c, Gateway: g, bucket: bucket, logs: map[string]*audit.Log{}}, nil
 }
 
 // Close leaves the fleet.
@@ -84,11 +89,9 @@ func machine(dataDir string) string {
 // look it asks for the bucket now, unless that was done before.
 func (f *Fleet) Unreachable(look bool) error {
 	if look {
-		f.bucket.open() //nolint:errcheck // it is kept
+		f.bucket.Probe(context.Background()) //nolint:errcheck // Failed has it
 	}
-	f.bucket.mu.Lock()
-	defer f.bucket.mu.Unlock()
-	return cmp.Or(f.Cut(), f.bucket.err)
+	return cmp.Or(f.Cut(), f.bucket.Failed())
 }
 
 // Cut says why the database can't be reached, or not yet again; nil: it can, as far as is known without asking it.
@@ -96,11 +99,7 @@ func (f *Fleet) Cut() error {
 	if f == nil {
 		return nil
 	}
-	err := f.Gateway.Fenced()
-	if u, ok := errors.AsType[*fleet.UnreachableError](err); ok {
-		err = u
-	}
-	return err
+	return f.Gateway.Fenced()
 }
 
 // Files are the small files of one kind that the gateways share.
@@ -113,14 +112,10 @@ func (f *Fleet) HasStore() bool { return f != nil && f.Durable == "remote" }
 func (f *Fleet) Ships() bool { return f != nil && !f.HasStore() }
 
 // remote has o open the store of the fleet.
-func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, &f.bucket }
+func (f *Fleet) remote(o *checkpoint.Options) { o.Database, o.Blobs = f.Database, f.bucket }
 
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
-func CutOff(err error) bool {
-	_, store := errors.AsType[*checkpoint.UnreachableError](err)
-	_, own := errors.AsType[*fleet.UnreachableError](err)
-	return store || own || errors.Is(err, fleet.ErrFenced)
-}
+func CutOff(err error) bool { return outage.Is(err) || errors.Is(err, fleet.ErrFenced) }
 
 // Ship begins to copy a store that was opened with o to that of the fleet; nil where the fleet has none that is copied.
 func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *checkpoint.Shipper {
@@ -201,68 +196,4 @@ func (e *Engine) fenced(ctx context.Context) error {
 		return nil
 	}
 	return e.fleet.Gateway.Check(ctx)
-}
-
-// bucket is the store of large contents, which is opened when it is first needed: most calls need none.
-type bucket struct {
-	address string
-
-	mu    sync.Mutex
-	s3    *blob.S3 // nil: it was not reached yet
-	err   error    // why not, or why it can't be reached any more
-	tried time.Time
-}
-
-// tryAgain is the time between two attempts to reach the bucket.
-const tryAgain = 2 * time.Second
-
-func (b *bucket) open() (*blob.S3, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.s3 == nil && time.Since(b.tried) > tryAgain {
-		s, err := blob.OpenS3(b.address)
-		if b.tried, b.err = time.Now(), err; err == nil {
-			b.s3 = s
-		}
-	}
-	if b.s3 == nil {
-		return nil, b.err
-	}
-	return b.s3, nil
-}
-
-// use runs a request, and notes how it ended.
-func (b *bucket) use(request func(*blob.S3) error) error {
-	s, err := b.open()
-	if err != nil {
-		return err
-	}
-	err = request(s)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err = nil; CutOff(err) {
-		b.err = err
-	}
-	return err
-}
-
-// Put, Get, Delete and List are those of a [blob.Store].
-func (b *bucket) Put(ctx context.Context, name string, z []byte) error {
-	return b.use(func(s *blob.S3) error { return s.Put(ctx, name, z) })
-}
-
-func (b *bucket) Get(ctx context.Context, name string, size int64) (z []byte, err error) {
-	err = b.use(func(s *blob.S3) (err error) {
-		z, err = s.Get(ctx, name, size)
-		return err
-	})
-	return z, err
-}
-
-func (b *bucket) Delete(ctx context.Context, name string) error {
-	return b.use(func(s *blob.S3) error { return s.Delete(ctx, name) })
-}
-
-func (b *bucket) List(ctx context.Context, fn func(name string, size int64) error) error {
-	return b.use(func(s *blob.S3) error { return s.List(ctx, fn) })
 }

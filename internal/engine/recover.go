@@ -18,6 +18,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/fleet"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -106,6 +107,7 @@ type rollback struct {
 	before map[string]before // by path, what the store has of it; nil where it has nothing
 	db     *checkpoint.DB
 	live   bool   // it is taken back by who made it: what has no temporary name was not made
+	ended  bool   // others have ended it: what has no temporary name they have taken back
 	failed int    // the step that could not be made, with live
 	left   string // the lasting name of what could not be put back
 	hidden bool   // nothing of it was ever published
@@ -285,12 +287,16 @@ func (e *Engine) endLate(wait time.Duration) {
 			return true
 		}
 		o := late.(openOp)
-		ctx, err := e.leased(context.Background())
-		for ; err != nil && time.Now().Before(until); ctx, err = e.leased(context.Background()) {
+		var err error
+		for tries := 0; tries < 20 || errors.Is(err, fleet.ErrFenced); tries++ { // connections may have broken that nobody has used since
+			var ctx context.Context
+			if ctx, err = e.leased(context.Background()); err == nil {
+				err = e.own().recoverOp(ctx, o, until)
+			}
+			if !CutOff(err) || !time.Now().Before(until) {
+				break
+			}
 			time.Sleep(10 * time.Millisecond)
-		}
-		if err == nil {
-			err = e.own().recoverOp(ctx, o, until)
 		}
 		if err != nil {
 			e.late.Store(tag, o)
@@ -337,7 +343,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 		return err
 	}
 	defer unlock()
-	made, settled := o.made, false
+	made := o.made
 	if o.id != "" { // it may have waited
 		rows, err := o.db.Open(ctx)
 		at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == o.id })
@@ -349,7 +355,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 			if err != nil {
 				return err
 			}
-			made, settled = op.Outcome == checkpoint.Committed, true
+			made, p.ended = op.Outcome == checkpoint.Committed, true
 		default:
 			made = rows[at].Made
 		}
@@ -359,10 +365,10 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	if err := errors.Join(c.reaches(paths), p.otherView()); err != nil {
 		return err
 	}
-	if len(p.steps) == 1 && p.steps[0].Do == Append && len(changes) == 1 && !settled {
+	if len(p.steps) == 1 && p.steps[0].Do == Append && len(changes) == 1 && !p.ended {
 		return c.recoverAppend(ctx, o.db, o.id, &changes[0], &p.steps[0])
 	}
-	if !made && !settled && p.single() && (o.id != "" || len(p.steps) > 0) {
+	if !made && !p.ended && p.single() && (o.id != "" || len(p.steps) > 0) {
 		if made, err = p.made(); err != nil {
 			return err
 		}
@@ -386,7 +392,7 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	}
 	c.journal.Forget(o.tag)
 	switch {
-	case o.id == "", settled && stuck == nil:
+	case o.id == "", p.ended && stuck == nil:
 		return nil
 	case stuck != nil:
 		c.logger.Warn("of an interrupted change not everything could be taken back; "+
@@ -397,13 +403,17 @@ func (c *Call) recoverOp(ctx context.Context, o openOp, until time.Time) error {
 	return o.db.Settle(ctx, o.id, outcome)
 }
 
-// noteView puts into the row how this machine sees the tree, for those who may have to take the change back.
+// noteView puts into the row how this machine sees the tree, for those who may have to take the change back. It goes by the shortest path: the
+// directory above may be one that the change makes or removes for any other.
 func (p *rollback) noteView() {
+	var top *record
 	for i := range p.steps {
-		if s := &p.steps[i]; s.Do != "" && p.c.fleet.HasStore() {
-			s.By, s.In = p.c.fleet.Gateway.Name(), p.parentID(s)
-			return
+		if s := &p.steps[i]; s.Do != "" && (top == nil || len(s.Path) < len(top.Path)) {
+			top = s
 		}
+	}
+	if top != nil && p.c.fleet.HasStore() {
+		top.By, top.In = p.c.fleet.Gateway.Name(), p.parentID(top)
 	}
 }
 
@@ -1055,7 +1065,7 @@ func (p *rollback) takeBack(ctx context.Context, i int, at *names) (more, stuck 
 		if at.fresh != nil {
 			err = p.c.discard(ctx, at.fresh, at.fresh.Object().Info)
 		}
-		return false, st == stepForeign && !p.live, err
+		return false, st == stepForeign && !p.live && !p.ended, err
 	case stepStays:
 		return false, true, nil
 	case stepGone:

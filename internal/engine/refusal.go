@@ -25,6 +25,7 @@ import (
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
 )
@@ -291,8 +292,8 @@ var (
 	FileTooLarge  = Typed[*guardfs.TooLargeError](CodeTooLarge, "file_too_large")
 	ChangedAtOnce = Typed[*guardfs.ConflictError](CodeConflict, "changed_at_once")
 	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
-	Fenced        = Typed[*fleet.FencedError](CodeIOError, "fenced")
-	FleetGone     = Typed[*fleet.UnreachableError](CodeIOError, "fleet_gone")
+	FleetGone     = Typed[*outage.Error](CodeIOError, "fleet_gone") // also where it is why a gateway is fenced
+	Fenced        = named(CodeIOError, "fenced", fleet.ErrFenced)
 	OtherView     = With[string](CodeConflict, "other_view") // the gateway that has begun a change
 	Unsettled     = With[checkpoint.ID](CodeConflict, "unsettled")
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
@@ -366,7 +367,6 @@ var (
 	StoreFull      = Typed[*checkpoint.FullError](CodeIOError, "store_full")
 	StoreDiskFull  = Typed[*checkpoint.DiskFullError](CodeIOError, "store_disk_full")
 	StoreGone      = Typed[*checkpoint.GoneError](CodeIOError, "store_gone")
-	StoreCutOff    = Typed[*checkpoint.UnreachableError](CodeIOError, "store_cut_off")
 	StoreBusy      = named(CodeIOError, "store_busy", checkpoint.ErrBusy)
 	StoreReadOnly  = named(CodeIOError, "store_read_only", checkpoint.ErrReadOnly)
 	StoreInUse     = named(CodeIOError, "store_in_use", checkpoint.ErrInUse)

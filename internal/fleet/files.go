@@ -5,14 +5,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"moltisfs/internal/outage"
 	"moltisfs/internal/state"
 )
 
@@ -25,23 +24,49 @@ type files struct {
 }
 
 type querier interface {
-	ExecContext(context.Context, string, ...any) (sql.Result, error)
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-	QueryRowContext(context.Context, string, ...any) *sql.Row
 }
 
 // Files gives the files of one directory, which all gateways share. A file is held as long as its gateway has the lease under which it was
 // made. An Update is one transaction: after an error nothing has changed, unless the connection broke at its very end. Where the database
-// can't be reached each call fails with an *UnreachableError.
+// can't be reached each call fails with an *outage.Error.
 func (g *Gateway) Files(dir string) state.Files { return files{g, dir, g.db} }
 
-// asked bounds the wait for one answer. While heartbeats fail it is short: a call may need several, and it is to be refused soon.
-func (g *Gateway) asked() (context.Context, context.CancelFunc) {
+// query gives what scan takes from each row of the answer to a statement.
+func query[T any](ctx context.Context, q querier, scan func(*sql.Rows, *T) error, text string, args ...any) (all []T, err error) {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err has it
+	for rows.Next() {
+		var one T
+		if err := scan(rows, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// ask is query with a bound for the answer. While heartbeats fail it is short: a call may need several, and it is to be refused soon.
+func ask[T any](f files, scan func(*sql.Rows, *T) error, text string, args ...any) ([]T, error) {
 	wait := patience
-	if g.Health().Err != nil {
+	if f.g.Health().Err != nil {
 		wait = time.Second
 	}
-	return context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	all, err := query(ctx, f.q, scan, text, args...)
+	return all, outage.OfDatabase(err)
+}
+
+// column scans an answer of one column.
+func column[T any](rows *sql.Rows, v *T) error { return rows.Scan(v) }
+
+func (f files) exec(text string, args ...any) error {
+	_, err := ask(f, column[any], text, args...)
+	return err
 }
 
 // missing is the error of a file that is not there.
@@ -49,21 +74,32 @@ func (f files) missing(name string) error {
 	return &fs.PathError{Op: "open", Path: f.dir + "/" + name, Err: fs.ErrNotExist}
 }
 
+// A span is some pieces of a file, one after another: the numbers of the first and the last one, and what is in them.
+type span struct {
+	first, last int64
+	body        []byte
+}
+
+// span asks for one; the zero span where the answer has none.
+func (f files) span(text string, args ...any) (s span, err error) {
+	all, err := ask(f, func(r *sql.Rows, s *span) error { return r.Scan(&s.first, &s.last, &s.body) }, text, args...)
+	if len(all) > 0 {
+		s = all[0]
+	}
+	return s, err
+}
+
 // Open fetches the first piece, and the others together once they are asked for.
 func (f files) Open(name string) (io.ReadCloser, error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	var body []byte
-	var first, last int64
-	err := f.q.QueryRowContext(ctx, `SELECT part, body, (SELECT max(part) FROM file WHERE dir = $1 AND name = $2)
-		FROM file WHERE dir = $1 AND name = $2 ORDER BY part LIMIT 1`, f.dir, name).Scan(&first, &body, &last)
+	s, err := f.span(`SELECT part, (SELECT max(part) FROM file WHERE dir = $1 AND name = $2), body
+		FROM file WHERE dir = $1 AND name = $2 ORDER BY part LIMIT 1`, f.dir, name)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, f.missing(name)
 	case err != nil:
-		return nil, &UnreachableError{err}
+		return nil, err
+	case s.first == 0:
+		return nil, f.missing(name)
 	}
-	return &pieces{f, name, first, last, bytes.NewReader(body)}, nil
+	return &pieces{f, name, s.first, s.last, bytes.NewReader(s.body)}, nil
 }
 
 // pieces reads a file that has been opened.
@@ -78,135 +114,52 @@ func (p *pieces) Close() error { return nil }
 
 func (p *pieces) Read(b []byte) (int, error) {
 	if p.now.Len() == 0 && p.first < p.last {
-		ctx, cancel := p.g.asked()
-		defer cancel()
-		rows, err := p.q.QueryContext(ctx, "SELECT part, body FROM file WHERE dir = $1 AND name = $2 AND part > $3 AND part <= $4 ORDER BY part",
-			p.dir, p.name, p.first, p.last)
-		all, _, last, err := collect(rows, err, 0)
+		rest, err := p.span(`SELECT min(part), max(part), string_agg(body, '' ORDER BY part) FROM file
+			WHERE dir = $1 AND name = $2 AND part > $3 AND part <= $4 HAVING count(*) > 0`, p.dir, p.name, p.first, p.last)
 		switch {
 		case err != nil:
 			return 0, err
-		case last != p.last:
+		case rest.last != p.last:
 			return 0, p.missing(p.name)
 		}
-		p.first, p.now = last, bytes.NewReader(all)
+		p.first, p.now = rest.last, bytes.NewReader(rest.body)
 	}
 	return p.now.Read(b)
 }
 
-// collect puts the bodies of rows together that are behind the part after, and gives the first and the last part of all rows.
-func collect(rows *sql.Rows, err error, after int64) (all []byte, first, last int64, _ error) {
-	if err != nil {
-		return nil, 0, 0, &UnreachableError{err}
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has it
-	for rows.Next() {
-		var body sql.RawBytes
-		if err := rows.Scan(&last, &body); err != nil {
-			return nil, 0, 0, &UnreachableError{err}
-		}
-		if first == 0 {
-			first = last
-		}
-		if last > after {
-			all = append(all, body...)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, 0, 0, &UnreachableError{err}
-	}
-	return all, first, last, nil
-}
-
-// span is what a Mark holds: the first part of the file, which says which file it is, and the last one that was read.
-type span struct{ first, last int64 }
-
+// Since has in a Mark the first part of the file, which says which file it is, and the last one that was read.
 func (f files) Since(name string, m *state.Mark) (tail []byte, anew bool, err error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
 	was, _ := m.Of.(span)
-	rows, err := f.q.QueryContext(ctx, `SELECT part, CASE WHEN part > $4 THEN body END FROM file
-		WHERE dir = $1 AND name = $2 AND (part = $3 OR part > $4) ORDER BY part`, f.dir, name, was.first, was.last)
-	tail, first, last, err := collect(rows, err, was.last)
+	s, err := f.span(`SELECT min(part), max(part), string_agg(body, '' ORDER BY part) FILTER (WHERE part > $4) FROM file
+		WHERE dir = $1 AND name = $2 AND (part = $3 OR part > $4) HAVING count(*) > 0`, f.dir, name, was.first, was.last)
 	switch {
 	case err != nil:
 		return nil, false, err
-	case first == 0:
+	case s.first == 0:
 		*m = state.Mark{}
 		return nil, was.first > 0, nil
-	case first != was.first: // its first part is gone, so all that is there came later
+	case s.first != was.first: // its first part is gone, so all that is there came later
 		*m = state.Mark{}
 	}
-	*m = state.Mark{Bytes: m.Bytes + int64(len(tail)), Of: span{first, max(last, was.last)}}
-	return tail, first != was.first, nil
+	*m = state.Mark{Bytes: m.Bytes + int64(len(s.body)), Of: span{first: s.first, last: max(s.last, was.last)}}
+	return s.body, s.first != was.first, nil
 }
 
-func (f files) List() (names []string, err error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	rows, err := f.q.QueryContext(ctx, "SELECT DISTINCT name FROM file WHERE dir = $1", f.dir)
-	if err != nil {
-		return nil, &UnreachableError{err}
-	}
-	return scanned(rows)
+func (f files) List() ([]string, error) {
+	return ask(f, column[string], "SELECT DISTINCT name FROM file WHERE dir = $1", f.dir)
 }
 
 func (f files) Look(names ...string) ([]state.Info, error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	out := make([]state.Info, len(names))
 	if len(names) == 0 {
-		return out, nil
+		return nil, nil
 	}
-	rows, err := f.q.QueryContext(ctx, `SELECT name, sum(octet_length(body)), max(at) FROM file WHERE dir = $1 AND name = ANY ($2) GROUP BY name`,
-		f.dir, names)
-	if err != nil {
-		return nil, &UnreachableError{err}
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has it
-	for rows.Next() {
-		var name string
-		var is state.Info
-		if err := rows.Scan(&name, &is.Size, &is.At); err != nil {
-			return nil, &UnreachableError{err}
-		}
-		for i := range names {
-			if names[i] == name {
-				out[i] = is
-			}
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, &UnreachableError{err}
-	}
-	return out, nil
-}
-
-// scanned gives the names in rows, which have one column.
-func scanned(rows *sql.Rows) (out []string, err error) {
-	defer rows.Close() //nolint:errcheck // rows.Err has it
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			return nil, &UnreachableError{err}
-		}
-		out = append(out, one)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, &UnreachableError{err}
-	}
-	return out, nil
-}
-
-func (f files) exec(query string, args ...any) (int64, error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	r, err := f.q.ExecContext(ctx, query, args...)
-	if err != nil {
-		return 0, &UnreachableError{err}
-	}
-	n, err := r.RowsAffected()
-	return n, err
+	return ask(f, func(r *sql.Rows, is *state.Info) error {
+		var at sql.NullTime
+		err := r.Scan(&is.Size, &at)
+		is.At = at.Time
+		return err
+	}, `SELECT coalesce(sum(octet_length(f.body)), 0), max(f.at) FROM unnest($2::text[]) WITH ORDINALITY n(name, i)
+		LEFT JOIN file f ON f.dir = $1 AND f.name = n.name GROUP BY n.i ORDER BY n.i`, f.dir, names)
 }
 
 // soon is a part of a statement that lets it commit without a wait for stable storage, as a Dir does: Append, Touch and Remove may be lost in a
@@ -219,25 +172,22 @@ func (f files) soon() string {
 }
 
 func (f files) Append(name string, piece []byte) error {
-	_, err := f.exec(`WITH turn AS MATERIALIZED (SELECT file_turn($1, $2), `+f.soon()+`)
+	return f.exec(`WITH turn AS MATERIALIZED (SELECT file_turn($1, $2), `+f.soon()+`)
 		INSERT INTO file (dir, name, body) SELECT $1, $2, $3 FROM turn`, f.dir, name, append([]byte{}, piece...))
-	return err
 }
 
 func (f files) Replace(name string, content []byte) error {
-	_, err := f.exec("SELECT file_replace($1, $2, $3)", f.dir, name, append([]byte{}, content...))
-	return err
+	return f.exec("SELECT file_replace($1, $2, $3)", f.dir, name, append([]byte{}, content...))
 }
 
 func (f files) Touch(name string) error {
-	_, err := f.exec(`WITH there AS (UPDATE file SET at = clock_timestamp() WHERE dir = $1 AND name = $2 RETURNING 1)
+	return f.exec(`WITH there AS (UPDATE file SET at = clock_timestamp() WHERE dir = $1 AND name = $2 RETURNING 1)
 		INSERT INTO file (dir, name, body) SELECT $1, $2, '' FROM (SELECT `+f.soon()+`) soon WHERE NOT EXISTS (SELECT FROM there)`, f.dir, name)
-	return err
 }
 
 func (f files) Remove(name string) error {
-	n, err := f.exec("DELETE FROM file WHERE dir = $1 AND name = $2 AND (SELECT "+f.soon()+") IS NOT NULL", f.dir, name)
-	if err == nil && n == 0 {
+	gone, err := ask(f, column[int], "DELETE FROM file WHERE dir = $1 AND name = $2 AND (SELECT "+f.soon()+") IS NOT NULL RETURNING 1", f.dir, name)
+	if err == nil && len(gone) == 0 {
 		err = f.missing(name)
 	}
 	return err
@@ -254,7 +204,7 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 		alone := files{f.g, f.dir, f.g.db}
 		if alone.release(name, id) != nil {
 			f.g.done.Go(func() {
-				for f.g.has(id) && alone.release(name, id) != nil {
+				for f.g.Health().ID == id && alone.release(name, id) != nil {
 					select {
 					case <-f.g.open.Done():
 						return
@@ -271,73 +221,60 @@ func (f files) Hold(name string, bodies ...[]byte) (release func(), err error) {
 	if len(all) == 0 {
 		all = [][]byte{{}}
 	}
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	var not string
-	err = f.q.QueryRowContext(ctx, "SELECT file_hold($1, $2, $3, $4)", f.dir, name, all, id).Scan(&not)
+	not, err := ask(f, column[string], "SELECT file_hold($1, $2, $3, $4)", f.dir, name, all, id)
 	switch {
 	case err != nil:
 		release() // it may be there
-		return nil, &UnreachableError{err}
-	case not == "fenced":
+		return nil, err
+	case not[0] == "fenced":
 		f.g.drop(id)
-		return nil, &FencedError{Name: f.g.name}
-	case not != "":
+		return nil, ErrFenced
+	case not[0] != "":
 		return nil, &fs.PathError{Op: "hold", Path: f.dir + "/" + name, Err: fs.ErrExist}
 	}
 	return release, nil
 }
 
 func (f files) release(name, id string) error {
-	_, err := f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
+	return f.exec(`WITH free AS (UPDATE file SET gateway = NULL WHERE dir = $1 AND name = $2 AND gateway = $3
 			AND (SELECT `+f.soon()+`) IS NOT NULL RETURNING 1)
 		SELECT pg_notify('`+channel+`', $1 || '/' || $2) WHERE EXISTS (SELECT FROM free)`, f.dir, name, id)
-	return err
 }
 
 func (f files) Held(names ...string) ([]bool, error) {
-	ctx, cancel := f.g.asked()
-	defer cancel()
-	out := make([]bool, len(names))
 	if len(names) == 0 {
-		return out, nil
+		return nil, nil
 	}
-	rows, err := f.q.QueryContext(ctx, `SELECT DISTINCT f.name FROM file f JOIN gateway g ON g.id = f.gateway
-		WHERE f.dir = $1 AND f.name = ANY ($2) AND g.lease > clock_timestamp()`, f.dir, names)
-	if err != nil {
-		return nil, &UnreachableError{err}
-	}
-	held, err := scanned(rows)
-	for i, name := range names {
-		out[i] = slices.Contains(held, name)
-	}
-	return out, err
+	return ask(f, column[bool], `SELECT EXISTS (SELECT FROM file f JOIN gateway g ON g.id = f.gateway
+			WHERE f.dir = $1 AND f.name = n.name AND g.lease > clock_timestamp())
+		FROM unnest($2::text[]) WITH ORDINALITY n(name, i) ORDER BY n.i`, f.dir, names)
 }
 
 // Update is one transaction. If the gateway falls silent in the middle the server ends it, so that it does not keep others waiting.
 func (f files) Update(outer context.Context, lock string, do func(state.Files) error) error {
 	ctx, cancel := context.WithTimeout(outer, f.g.lease+patience) // a network may swallow what is sent
 	defer cancel()
+	failed := func(err error) error { return cmp.Or(outer.Err(), outage.OfDatabase(err)) }
 	select {
 	case f.g.turn <- struct{}{}:
 		defer func() { <-f.g.turn }()
 	case <-ctx.Done():
-		return cmp.Or(outer.Err(), error(&UnreachableError{ctx.Err()}))
+		return failed(ctx.Err())
 	}
 	tx, err := f.g.db.BeginTx(ctx, nil)
 	if err != nil {
-		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
+		return failed(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it is committed, or nothing is to be kept
 	if _, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $3, true), file_turn($1, $2)", f.dir, lock,
 		strconv.FormatInt(f.g.lease.Milliseconds(), 10)); err != nil {
-		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
+		return failed(err)
 	}
 	if err := do(files{f.g, f.dir, tx}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return cmp.Or(outer.Err(), error(&UnreachableError{err}))
+		return failed(err)
 	}
 	return nil
 }

@@ -23,9 +23,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"moltisfs/internal/state"
+	"moltisfs/internal/outage"
 )
 
 // Options are the arguments of Open. Database is needed.
@@ -65,7 +66,7 @@ type Gateway struct {
 	freed   []int64 // calls whose locks may still be there
 
 	listening sync.Once
-	listeners listeners
+	listeners sync.Map // chan struct{}: the prefix of what wakes it
 }
 
 // patience is how long an answer of the database is waited for.
@@ -104,8 +105,7 @@ func Open(ctx context.Context, o Options) (*Gateway, error) {
 		host, _ := os.Hostname() //nolint:errcheck // then the number has to do
 		g.name = fmt.Sprintf("%s %d", host, os.Getpid())
 	}
-	g.beat(ctx)
-	if v, ok := errors.AsType[*VersionError](g.failure); ok {
+	if v, ok := errors.AsType[*VersionError](g.beat(ctx)); ok {
 		g.db.Close()    //nolint:errcheck // nothing was written
 		g.beats.Close() //nolint:errcheck // nor here
 		return nil, v
@@ -126,11 +126,11 @@ func (g *Gateway) Close() error {
 	if id != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, gone := g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id); gone != nil {
-			err = &UnreachableError{gone} // it ends by itself
-		}
+		_, err = g.beats.ExecContext(ctx, "DELETE FROM gateway WHERE id = $1", id) // else it ends by itself
 	}
-	return errors.Join(err, g.db.Close(), g.beats.Close())
+	g.db.Close()    //nolint:errcheck // a connection that was cut says so, and nothing is lost with it
+	g.beats.Close() //nolint:errcheck // nor with this one
+	return outage.OfDatabase(err)
 }
 
 // Name is the gateway's name for people.
@@ -161,13 +161,12 @@ func (g *Gateway) run(ctx context.Context) {
 }
 
 // beat renews the lease, or takes a new one where there is none.
-func (g *Gateway) beat(ctx context.Context) {
+func (g *Gateway) beat(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	g.mu.Lock()
 	id := g.id
 	g.mu.Unlock()
-	var err error
 	if id != "" {
 		err = g.renew(ctx, id)
 	}
@@ -176,10 +175,15 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.failure = err; err != nil && context.Cause(ctx) != context.Canceled {
-		g.failed++
-		g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+	was := g.failure
+	if g.failure = outage.OfDatabase(err); err != nil && context.Cause(ctx) != context.Canceled {
+		if g.failed++; was == nil { // an outage is said once
+			g.logger.Warn("a heartbeat of the fleet failed", "gateway", g.name, "err", err)
+		}
+	} else if err == nil && was != nil {
+		g.logger.Warn("heartbeats of the fleet are confirmed again", "gateway", g.name)
 	}
+	return err
 }
 
 // renew renews the lease id. It also removes locks of calls that have ended, should any be left. A lease that is over is dropped.
@@ -201,7 +205,7 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 		SELECT EXISTS (SELECT FROM renewed)`, id, g.lease.Seconds(), calls, held).Scan(&ok)
 	switch {
 	case err != nil:
-		return &UnreachableError{err}
+		return err
 	case !ok:
 		g.drop(id)
 		return ErrFenced
@@ -213,14 +217,15 @@ func (g *Gateway) renew(ctx context.Context, id string) error {
 // begin takes a lease under a new id.
 func (g *Gateway) begin(ctx context.Context) error {
 	if err := migrate(ctx, g.beats); err != nil {
-		if v, ok := errors.AsType[*VersionError](err); ok {
-			return v
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // it may not do that
+			err = fmt.Errorf("%w; the account that owns the tables makes them with %q, and grants this one its rights: docs/fleet.md, The two accounts",
+				err, "moltis-fs store check")
 		}
-		return &UnreachableError{err}
+		return err
 	}
 	sent, id := time.Now(), rand.Text()
 	if _, err := g.beats.ExecContext(ctx, "SELECT begin_lease($1, $2, $3)", id, g.name, g.lease.Seconds()); err != nil {
-		return &UnreachableError{err} // should it be there, nobody knows its id
+		return err // should it be there, nobody knows its id
 	}
 	g.mu.Lock()
 	g.id, g.begun = id, g.begun+1
@@ -256,48 +261,9 @@ func (g *Gateway) drop(id string) {
 	}
 }
 
-// has says that the gateway has this lease still.
-func (g *Gateway) has(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.id == id
-}
-
-// ErrFenced: the lease of the gateway is over, or it has none. All errors of that kind are it.
-var ErrFenced = errors.New("fenced")
-
-// FencedError: the gateway may change nothing: the lease that the call began under is over, or there is none. Err says why the last
-// heartbeat failed; nil: it did not, and the same call succeeds when it is sent again.
-type FencedError struct {
-	Name string // of the gateway
-	Err  error
-}
-
-func (e *FencedError) Error() string {
-	text := "the lease of gateway " + e.Name + " is over"
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Is makes it ErrFenced for errors.Is.
-func (e *FencedError) Is(target error) bool { return target == ErrFenced }
-
-// Unwrap gives the cause.
-func (e *FencedError) Unwrap() error { return e.Err }
-
-// UnreachableError: the database can't be reached, or does not answer as it should. It is state.ErrUnreachable, and does not unwrap: the
-// socket of a server that is down is fs.ErrNotExist, which would be taken for a file that is not there.
-type UnreachableError struct{ Err error }
-
-func (e *UnreachableError) Error() string {
-	text := e.Err.Error() // the driver has a line for each attempt to connect; the last one says enough
-	return "the fleet's database can't be reached: " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-}
-
-// Is makes it state.ErrUnreachable for errors.Is.
-func (e *UnreachableError) Is(target error) bool { return target == state.ErrUnreachable }
+// ErrFenced: the gateway may change nothing, since the lease that the call began under is over, or there is none. With an *outage.Error beside
+// it the database can't be reached; without, the same call succeeds when it is sent again.
+var ErrFenced = errors.New("this gateway has no valid lease")
 
 type leaseKey struct{}
 
@@ -318,12 +284,15 @@ func (g *Gateway) current(ctx context.Context) (string, error) {
 	now := time.Now()
 	// The clock on the wall knows of a machine that slept, the other one not of a wall clock that is set back.
 	if id == "" || id != g.id || !now.Before(g.until) || !now.Round(0).Before(g.until.Round(0)) {
-		return id, &FencedError{g.name, g.failure}
+		if g.failure != nil {
+			return id, fmt.Errorf("%w (%w)", g.failure, ErrFenced)
+		}
+		return id, ErrFenced
 	}
 	return id, nil
 }
 
-// Check says, by our own clock and without asking the database, that the lease of ctx (see Begin) is valid. It is nil, or a *FencedError.
+// Check says, by our own clock and without asking the database, that the lease of ctx (see Begin) is valid: ErrFenced if not.
 func (g *Gateway) Check(ctx context.Context) error {
 	_, err := g.current(ctx)
 	return err
@@ -332,7 +301,7 @@ func (g *Gateway) Check(ctx context.Context) error {
 // Fenced is Check of a call that would begin now.
 func (g *Gateway) Fenced() error { return g.Check(context.Background()) }
 
-// Guard fails with a *FencedError unless the lease of ctx is valid. It is called in a transaction that writes, right before that commits:
+// Guard is ErrFenced unless the lease of ctx is valid. It is called in a transaction that writes, right before that commits:
 // nobody can end the lease until it has. row asks one question in that transaction.
 func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any) *sql.Row) error {
 	id, err := g.current(ctx)
@@ -343,7 +312,7 @@ func (g *Gateway) Guard(ctx context.Context, row func(query string, args ...any)
 	err = row("SELECT 1 FROM gateway WHERE id = $1 AND lease > clock_timestamp() FOR KEY SHARE", id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		g.drop(id)
-		return &FencedError{Name: g.name}
+		return ErrFenced
 	}
 	return err
 }
@@ -369,49 +338,35 @@ func (g *Gateway) Health() Health {
 // channel is the channel of PostgreSQL that all notifications of a fleet come by.
 const channel = "fleet"
 
-// listeners are those who want to be woken.
-type listeners struct {
-	mu  sync.Mutex
-	all map[chan struct{}]string
-}
-
-// wake wakes those whose prefix what begins with.
-func (l *listeners) wake(what string, all bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c, prefix := range l.all {
-		if all || strings.HasPrefix(what, prefix) {
-			select {
-			case c <- struct{}{}:
-			default: // it is about to look anyway
-			}
-		}
-	}
-}
-
 // Listen gives a channel that gets something after each notification that begins with prefix, and whenever some may have been missed.
 // Several may come as one.
 func (g *Gateway) Listen(prefix string) (woken <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	g.listeners.mu.Lock()
-	if g.listeners.all == nil {
-		g.listeners.all = map[chan struct{}]string{}
-	}
-	g.listeners.all[c] = prefix
-	g.listeners.mu.Unlock()
+	g.listeners.Store(c, prefix)
 	g.listening.Do(func() { g.done.Go(func() { g.listen(g.open) }) })
-	return c, func() {
-		g.listeners.mu.Lock()
-		delete(g.listeners.all, c)
-		g.listeners.mu.Unlock()
-	}
+	return c, func() { g.listeners.Delete(c) }
+}
+
+// wake wakes those whose prefix what begins with, or all.
+func (g *Gateway) wake(what string, all bool) {
+	g.listeners.Range(func(c, prefix any) bool {
+		if all || strings.HasPrefix(what, prefix.(string)) {
+			select {
+			case c.(chan struct{}) <- struct{}{}:
+			default: // it is about to look anyway
+			}
+		}
+		return true
+	})
 }
 
 // listen keeps one connection that hears notifications, until ctx ends.
 func (g *Gateway) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := g.hear(ctx); ctx.Err() == nil {
-			g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			if g.Health().Err == nil { // else an outage has been told
+				g.logger.Warn("the connection that hears notifications of the fleet is gone", "gateway", g.name, "err", err)
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(time.Second, g.lease/3)):
@@ -429,14 +384,14 @@ func (g *Gateway) hear(ctx context.Context) error {
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	g.listeners.wake("", true)
+	g.wake("", true)
 	for {
 		quiet, cancel := context.WithTimeout(ctx, g.lease/3)
 		n, err := c.WaitForNotification(quiet)
 		cancel()
 		switch {
 		case err == nil:
-			g.listeners.wake(n.Payload, false)
+			g.wake(n.Payload, false)
 		case quiet.Err() != nil && ctx.Err() == nil: // a connection that is dead does not say so
 			quiet, cancel = context.WithTimeout(ctx, patience)
 			err = c.Ping(quiet)

@@ -1,11 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
-	"encoding/hex"
+	"database/sql"
 	"time"
 
 	"moltisfs/internal/audit"
+	"moltisfs/internal/outage"
 )
 
 // headSchema makes the table of the ends of audit logs, as machines told them. A row is never changed. Another hash for the same record is another row:
@@ -66,37 +68,16 @@ func (g *Gateway) sendHeads(every time.Duration, machine string, heads func() ([
 }
 
 func (g *Gateway) record(machine string, h audit.Head) error {
-	hash, err := hex.DecodeString(h.Hash)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := g.asked()
-	defer cancel()
-	_, err = g.db.ExecContext(ctx, "INSERT INTO head (machine, chain, seq, hash) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-		machine, h.Chain, int64(h.Number), hash)
-	return err
+	return files{g: g, q: g.db}.exec("INSERT INTO head (machine, chain, seq, hash) VALUES ($1, $2, $3, decode($4, 'hex')) ON CONFLICT DO NOTHING",
+		machine, h.Chain, int64(h.Number), h.Hash)
 }
 
 // mostHeads bounds the heads of one chain that are looked at: the newest. Each vouches for all records before it.
 const mostHeads = 200_000
 
 // Heads gives the last records of one chain of a machine's audit log that are on record, for audit.Known.
-func (g *Gateway) Heads(ctx context.Context, machine, chain string) (seen []audit.Seen, err error) {
-	rows, err := g.db.QueryContext(ctx, "SELECT seq, hash FROM head WHERE machine = $1 AND chain = $2 ORDER BY seq DESC LIMIT $3", machine, chain, mostHeads)
-	if err != nil {
-		return nil, &UnreachableError{err}
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err has it
-	for rows.Next() {
-		var seq int64
-		var hash []byte
-		if err := rows.Scan(&seq, &hash); err != nil {
-			return nil, &UnreachableError{err}
-		}
-		seen = append(seen, audit.Seen{Number: uint64(seq), Hash: hex.EncodeToString(hash)})
-	}
-	if err := rows.Err(); err != nil {
-		return nil, &UnreachableError{err}
-	}
-	return seen, nil
+func (g *Gateway) Heads(ctx context.Context, machine, chain string) ([]audit.Seen, error) {
+	seen, err := query(ctx, g.db, func(r *sql.Rows, s *audit.Seen) error { return r.Scan(&s.Number, &s.Hash) },
+		"SELECT seq, encode(hash, 'hex') FROM head WHERE machine = $1 AND chain = $2 ORDER BY seq DESC LIMIT $3", machine, chain, mostHeads)
+	return seen, cmp.Or(ctx.Err(), outage.OfDatabase(err))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"moltisfs/internal/outage"
 )
 
 // sharedPrefix begins a key that several calls may hold at once, as guardfs.Shared makes it.
@@ -63,13 +65,13 @@ func (g *Gateway) Lock(ctx context.Context, holder string, keys ...string) (unlo
 		switch {
 		case err != nil:
 			unlock() // it may have them
-			return nil, &UnreachableError{err}
+			return nil, outage.OfDatabase(err)
 		case who == "":
 			return unlock, nil
 		case who == "fenced":
 			unlock()
 			g.drop(id)
-			return nil, &FencedError{Name: g.name}
+			return nil, ErrFenced
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
 		select {

@@ -37,17 +37,42 @@ func Database(t testing.TB) string { return made(t, "postgres", "SCHEMA") }
 // as long to make.
 func OwnDatabase(t testing.TB) string { return made(t, "", "DATABASE") }
 
+// Own starts a server of its own for a test, which may crash it.
+func Own(t testing.TB) *Server {
+	t.Helper()
+	s, err := start()
+	started(t, err)
+	t.Cleanup(func() { errors.Join(s.stdin.Close(), s.shell.Wait()) }) //nolint:errcheck // the test is over
+	return s
+}
+
+func started(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, errMissing) {
+		t.Skip("SKIPPED: ", err)
+	}
+	if err != nil {
+		t.Fatal("starting PostgreSQL: ", err)
+	}
+}
+
 func made(t testing.TB, database, what string) string {
 	t.Helper()
-	server.once.Do(func() { server.dir, server.err = start() })
-	if errors.Is(server.err, errMissing) {
-		t.Skip("SKIPPED: ", server.err)
-	}
-	if server.err != nil {
-		t.Fatal("starting PostgreSQL: ", server.err)
-	}
-	name := fmt.Sprintf("t%d", server.made.Add(1))
-	admin, err := sql.Open("pgx", address(server.dir, "postgres", ""))
+	shared.once.Do(func() { shared.Server, shared.err = start() })
+	started(t, shared.err)
+	return shared.made(t, database, what)
+}
+
+// Database gives the address of a new empty schema.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	return s.made(t, "postgres", "SCHEMA")
+}
+
+func (s *Server) made(t testing.TB, database, what string) string {
+	t.Helper()
+	name := fmt.Sprintf("t%d", s.count.Add(1))
+	admin, err := sql.Open("pgx", address(s.dir, "postgres", ""))
 	if err == nil {
 		_, err = admin.Exec("CREATE " + what + " " + name)
 		err = errors.Join(err, admin.Close())
@@ -56,9 +81,9 @@ func made(t testing.TB, database, what string) string {
 		t.Fatal("making a database: ", err)
 	}
 	if database == "" {
-		return address(server.dir, name, "")
+		return address(s.dir, name, "")
 	}
-	return address(server.dir, database, name)
+	return address(s.dir, database, name)
 }
 
 func address(dir, database, schema string) string {
@@ -69,21 +94,27 @@ func address(dir, database, schema string) string {
 	return "postgres:///" + database + "?" + q.Encode()
 }
 
-var server struct {
-	once sync.Once
-	made atomic.Int64
-	dir  string
-	err  error
+// A Server is a PostgreSQL on a socket in a directory of its own.
+type Server struct {
+	dir   string
+	count atomic.Int64 // databases and schemas that were made
+	shell *exec.Cmd
+	stdin io.WriteCloser // of the shell: a line starts the server, and the end stops it
+}
 
-	stdin io.WriteCloser
+// shared is the server of Database. It stays reachable: the collector would close its stdin.
+var shared struct {
+	once sync.Once
+	*Server
+	err error
 }
 
 // errMissing: there is no PostgreSQL that this process can start.
 var errMissing = errors.New("no PostgreSQL here")
 
-// start starts a server with a socket in a directory of its own, which it gives. A shell waits for our end of its standard input to
-// close, as it does in whatever way we die, and then stops the server and removes the directory.
-func start() (dir string, err error) {
+// start starts a server. A shell waits for our end of its standard input to close, as it does in whatever way we die, and then stops the
+// server and removes the directory.
+func start() (*Server, error) {
 	bin := func(name string) (string, error) {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -97,21 +128,22 @@ func start() (dir string, err error) {
 	initdb, err1 := bin("initdb")
 	postgres, err2 := bin("postgres")
 	if err := errors.Join(err1, err2); err != nil {
-		return "", err
+		return nil, err
 	}
-	if dir, err = os.MkdirTemp("", "pg"); err != nil {
-		return "", err
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		return nil, err
 	}
 	var as *syscall.SysProcAttr
 	if os.Getuid() == 0 { // it refuses to be root
 		u, err := user.Lookup("postgres")
 		if err != nil {
-			return "", fmt.Errorf("%w: it has to run as its user: %w", errMissing, err)
+			return nil, fmt.Errorf("%w: it has to run as its user: %w", errMissing, err)
 		}
 		uid, err1 := strconv.Atoi(u.Uid)
 		gid, err2 := strconv.Atoi(u.Gid)
 		if err := errors.Join(err1, err2, os.Chown(dir, uid, gid)); err != nil {
-			return "", err
+			return nil, err
 		}
 		as = account(uid, gid)
 	}
@@ -119,31 +151,40 @@ func start() (dir string, err error) {
 	cmd := exec.Command(initdb, "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("initdb: %w: %s", err, out)
+		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	const script = `"$@" & p=$!; cat >/dev/null; kill -QUIT $p; wait $p; rm -rf "$PGTESTDIR"`
+	const script = `while read -r _; do wait; "$@" & p=$!; done; kill -QUIT $p; wait $p; rm -rf "$PGTESTDIR"`
 	cmd = exec.Command("sh", "-c", script, "sh", postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=400",
 		"-c", "shared_buffers=64MB", "-c", "unix_socket_permissions=0777")
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	cmd.Env = append(os.Environ(), "PGTESTDIR="+dir)
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // it is the server's
 	cmd.Stdout, cmd.Stderr = log, log
-	if server.stdin, err = cmd.StdinPipe(); err != nil { // it is never closed, not even by the garbage collector
-		return "", err
+	s := &Server{dir: dir, shell: cmd}
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", err
+		return nil, err
 	}
-	db, err := sql.Open("pgx", address(dir, "postgres", ""))
+	return s, s.Start()
+}
+
+// Start starts the server, at first and after a crash, and waits until it answers.
+func (s *Server) Start() error {
+	if _, err := io.WriteString(s.stdin, "\n"); err != nil {
+		return err
+	}
+	db, err := sql.Open("pgx", address(s.dir, "postgres", ""))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer db.Close() //nolint:errcheck // it has only asked
 	for end := time.Now().Add(30 * time.Second); ; {
@@ -157,10 +198,10 @@ func start() (dir string, err error) {
 		cancel()
 	}
 	if err != nil {
-		text, _ := os.ReadFile(filepath.Join(dir, "log"))
+		text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 		err = fmt.Errorf("%w: %s", err, text)
 	}
-	return dir, err
+	return err
 }
 
 // Contents starts a store that speaks S3, with one empty bucket, until the end of the test. It gives the address of the contents, as
@@ -189,9 +230,17 @@ func Contents(t testing.TB, wrap func(http.Handler) http.Handler) string {
 type Wire struct {
 	socket string
 
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	cut    bool
+	conns  map[net.Conn]bool
+	before func()
+}
+
+// Before has f called before each message to the server, of any connection.
+func (w *Wire) Before(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before = f
 }
 
 // Cut ends all connections, and refuses new ones until Mend. The socket is gone then, as that of a server that was stopped.
@@ -275,6 +324,23 @@ func (w *Wire) carry(c net.Conn, to string) {
 		delete(w.conns, from)
 		w.mu.Unlock()
 	}
-	go pass(c, s)
+	go pass(messages{c, w}, s)
 	pass(s, c)
+}
+
+// messages is the side of a Wire that the program sends by. One read is one message, unless that is large.
+type messages struct {
+	net.Conn
+	w *Wire
+}
+
+func (m messages) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.w.mu.Lock()
+	before := m.w.before
+	m.w.mu.Unlock()
+	if n > 0 && before != nil {
+		before()
+	}
+	return n, err
 }

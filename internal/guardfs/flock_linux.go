@@ -7,8 +7,7 @@ import (
 )
 
 // tryLockByte takes the lock of one byte if nobody has it through another open file, also one of this process; shared, beside others who
-// do the same. Closing the file, or the
-// death of the process, gives it back.
+// do the same. unlockBytes, or the death of the process, gives it back.
 func tryLockByte(file *os.File, at int64, shared bool) (bool, error) {
 	how := int16(unix.F_WRLCK)
 	if shared {
@@ -33,4 +32,9 @@ func canLockBytes(file *os.File) bool {
 	none := unix.Flock_t{Type: unix.F_UNLCK, Start: 2 * lockSlots, Len: 1}
 	err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &none)
 	return err != unix.EINVAL && err != unix.ENOSYS
+}
+
+// unlockBytes gives back all locks of bytes of a file. Closing alone would leave them held where another goroutine is just starting a program.
+func unlockBytes(file *os.File) error {
+	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
 }

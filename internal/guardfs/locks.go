@@ -167,6 +167,9 @@ func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), e
 	var files []*os.File
 	release := sync.OnceFunc(func() {
 		for _, f := range files {
+			if l.bytes {
+				unlockBytes(f) //nolint:errcheck // closing lets go, if later
+			}
 			flock.Close(f) //nolint:errcheck // closing lets go
 		}
 	})

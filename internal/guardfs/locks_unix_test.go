@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bothForms runs a test with two tables of locks in one directory, as two processes have them: with locks that are bytes of
@@ -159,6 +161,35 @@ func TestLocksInAnyOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A lock is free when it is given back, also where a process that is being started has a copy of its file for a moment.
+func TestUnlockBesideForks(t *testing.T) {
+	bothForms(t, func(t *testing.T, mine, theirs *Locks) {
+		unlock, err := mine.Lock(t.Context(), "k")
+		must(t, err)
+		fds, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		copies := 0
+		for _, fd := range fds {
+			n, _ := strconv.Atoi(fd.Name())
+			if at, _ := os.Readlink("/proc/self/fd/" + fd.Name()); !strings.HasPrefix(at, mine.dir+"/") {
+				continue
+			}
+			copied, err := unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 0)
+			must(t, err)
+			defer unix.Close(copied)
+			copies++
+		}
+		unlock()
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		unlock, err = theirs.Lock(now, "k")
+		if err != nil || copies == 0 {
+			t.Fatal(copies, err)
+		}
+		unlock()
+	})
 }
 
 // A waiter whose lock file was deleted meanwhile locks the file that has the name now, so that the next one waits for him.

@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"moltisfs/internal/fleetbox"
 )
 
 const (
@@ -414,6 +416,21 @@ func TestSleep(t *testing.T) {
 	w.press("d")
 	w.press(kb.Enter)
 	w.answered(second, `"success":false`)
+	w.fine()
+}
+
+// While the database of a fleet can't be reached the page says so, also when it is loaded anew, and comes back by itself.
+func TestOutage(t *testing.T) {
+	database, wire := fleetbox.Wired(t, fleetbox.Database(t))
+	w := start(t, asked+fmt.Sprintf("\n[tools.fs.fleet]\ndatabase = %q\ncontents = %q\n", database, fleetbox.Contents(t, nil)))
+	w.open(1280, 860, "light")
+	w.shows("Nothing waits.")
+	wire.Cut()
+	w.do(chromedp.Reload())
+	w.shows("What waits can’t be shown.")
+	w.shows("the fleet's database can't be reached")
+	wire.Mend()
+	w.shows("Nothing waits.")
 	w.fine()
 }
 

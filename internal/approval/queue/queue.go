@@ -55,6 +55,7 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/share"
 	"moltisfs/internal/state"
 )
@@ -106,10 +107,8 @@ func Open(dir string) *Queue {
 // OpenIn is the queue in files.
 func OpenIn(files state.Files) *Queue { return &Queue{files: files} }
 
-// errLost is the error of an Ask whose question nobody can answer any more.
-var errLost = errors.New("the question is gone: this gateway was out of touch with its fleet for too long; send the call again")
-
-// Ask puts a question and waits until it is answered, or until ctx ends.
+// Ask puts a question and waits until it is answered, or until ctx ends. A question that nobody can answer any more, since its gateway was out
+// of touch with its fleet for longer than its lease, ends as one that was not answered in time.
 func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.Answer, error) {
 	if a, over := approval.ContextAnswer(ctx); over {
 		return a, nil
@@ -136,11 +135,11 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	defer tick.Stop()
 	for lost := false; ; {
 		a, err := q.answered(e)
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnreachable) { // out of reach for now: it may come back
+		if !errors.Is(err, fs.ErrNotExist) && !outage.Is(err) { // out of reach for now: it may come back
 			return a, err
 		}
 		if lost {
-			return approval.Answer{}, errLost
+			return approval.Answer{Decision: approval.TimedOut}, nil
 		}
 		select {
 		case <-changed:

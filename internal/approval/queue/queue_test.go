@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
 )
@@ -535,14 +536,14 @@ type away struct {
 
 func (a away) Open(name string) (io.ReadCloser, error) {
 	if a.looks.Add(1); a.cut.Load() {
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	return a.Dir.Open(name)
 }
 
 func (a away) Held(names ...string) ([]bool, error) {
 	if a.cut.Load() {
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	if a.lost.Load() {
 		return make([]bool, len(names)), nil
@@ -580,7 +581,7 @@ func TestOutOfReach(t *testing.T) {
 				}
 				far.lost.Store(c.lost)
 				far.cut.Store(false)
-				if got := <-heard; (got.err == errLost) == c.answered || (got.Decision == approval.Approved) != c.answered {
+				if got := <-heard; got.err != nil || (got.Decision == approval.TimedOut) == c.answered || (got.Decision == approval.Approved) != c.answered {
 					t.Errorf("%+v", got)
 				}
 			})

@@ -41,8 +41,8 @@ import (
 	"time"
 
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/serve"
-	"moltisfs/internal/state"
 )
 
 // Options says whom to let in, and whom to ask for news.
@@ -279,7 +279,7 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request) (k *cookie, secr
 	return k, secret, true
 }
 
-// holds gives the cookie with this secret while it and its token hold, and notes its use. The error is state.ErrUnreachable: whether its
+// holds gives the cookie with this secret while it and its token hold, and notes its use. The error is an outage.Error: whether its
 // token holds can't be asked now.
 func (c *Console) holds(secret string) (*cookie, error) {
 	now := time.Now()
@@ -289,7 +289,7 @@ func (c *Console) holds(secret string) (*cookie, error) {
 	c.mu.Unlock()
 	if ok && k.token != "" {
 		all, err := c.o.Tokens.List()
-		if errors.Is(err, state.ErrUnreachable) {
+		if outage.Is(err) {
 			return nil, err
 		}
 		ok = err == nil && slices.ContainsFunc(all, func(t serve.Token) bool { return t.ID == k.token && t.Operator && !t.Expired(now) })

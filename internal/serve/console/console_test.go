@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/state"
 )
@@ -183,7 +185,7 @@ type faraway struct {
 
 func (f *faraway) Open(name string) (io.ReadCloser, error) {
 	if f.gone {
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	return f.Files.Open(name)
 }

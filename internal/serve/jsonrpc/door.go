@@ -20,9 +20,9 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/issuer"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/mcp"
-	"moltisfs/internal/state"
 )
 
 // mcpPath is the address of MCP.
@@ -297,7 +297,7 @@ func (s *Server) holds(c *caller) bool {
 		return true
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
-	return err == nil || errors.Is(err, state.ErrUnreachable)
+	return err == nil || outage.Is(err)
 }
 
 // operators keeps next to callers who operate.

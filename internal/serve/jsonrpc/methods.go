@@ -273,7 +273,7 @@ func (s *Server) session(by *caller, name string) (one *serve.Session[struct{}],
 }
 
 // errNoSession is told of a session that is not there, is another's, or has ended.
-var errNoSession = serve.Wrong(codeSession, "there is no such session; it may have ended")
+var errNoSession = serve.Wrong(codeSession, "there is no such session here: it has ended, or session.create with its session_id goes on with it")
 
 type endParams struct {
 	SessionID string `json:"session_id"`

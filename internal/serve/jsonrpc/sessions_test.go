@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/outage"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/state"
 	"moltisfs/internal/testdir"
@@ -162,7 +164,7 @@ type faraway struct {
 func (f *faraway) Open(name string) (io.ReadCloser, error) {
 	if f.gone.Load() {
 		f.asked.Add(1)
-		return nil, state.ErrUnreachable
+		return nil, outage.OfDatabase(errors.New("cut"))
 	}
 	return f.Files.Open(name)
 }

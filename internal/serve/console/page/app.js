@@ -85,8 +85,9 @@ function configure(c) {
 async function start() {
   S.me = await who();
   if (!S.me) return begin();
-  configure(await rpc('config.show').catch(err => { if (err instanceof SignedOut) throw err; return {}; }));
-  await W.refresh();
+  const outage = err => { if (err instanceof SignedOut) throw err; ui.failed(err); return {}; }; // it ends by itself
+  configure(await rpc('config.show').catch(outage));
+  await W.refresh().catch(outage);
   $('top').hidden = false;
   await ui.render(true);
   stop?.();
@@ -100,7 +101,11 @@ function heard(name, data) {
   case 'approval.over': W.over(data.approval); break;
   case 'checkpoint': V.newer(); break;
   case 'config': configure(data); ui.frame(); break;
-  case 'beat': { const now = Date.parse(data.time); if (Math.abs(now - clock.now()) > 1500) clock.ahead = now - Date.now(); }
+  case 'beat': {
+    if (W.away()) W.refresh().catch(ui.failed);
+    const now = Date.parse(data.time);
+    if (Math.abs(now - clock.now()) > 1500) clock.ahead = now - Date.now();
+  }
   }
 }
 

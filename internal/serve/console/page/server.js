@@ -27,10 +27,11 @@ export async function rpc(method, params = {}) {
   return answer.result;
 }
 
-// who is the operator who is signed in; null for nobody.
+// who is the operator who is signed in; null for nobody. It throws while nobody can say.
 export async function who() {
   const r = await fetch('who', { credentials: 'same-origin', cache: 'no-store' });
   tellTime(r);
+  if (r.status === 503) throw new Error((await r.json()).error);
   return r.ok ? r.json() : null;
 }
 

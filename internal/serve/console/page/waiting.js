@@ -4,7 +4,7 @@ import { rpc, SignedOut } from './server.js';
 import { fileBox, ofQuestion } from './diff.js';
 import { S, href, route, goto, frame, failed } from './state.js';
 
-const W = { side: saved.get('side', '') === '1', armed: '', files: new Map(), read: new Map(), busy: new Set() };
+const W = { why: '', side: saved.get('side', '') === '1', armed: '', files: new Map(), read: new Map(), busy: new Set() };
 const wide = matchMedia('(min-width: 900px)');
 
 export const pending = () => S.approvals.filter(e => e.state === 'pending');
@@ -22,9 +22,17 @@ function fate(e) {
     expired: 'expired: nobody answered in time', cancelled: 'cancelled by its caller' }[e.state] ?? 'gone: the process that asked has ended';
 }
 
+// away says why the list can't be read; '' if it was read.
+export const away = () => W.why;
+
 // refresh reads the list anew and compares: what is gone is over, what is new comes last.
 export async function refresh() {
-  const { approvals: now } = await rpc('approvals.list'), ids = new Set(now.map(e => e.id));
+  let now;
+  const was = W.why;
+  try { ({ approvals: now } = await rpc('approvals.list')); W.why = ''; } catch (err) { W.why = err.message; throw err; }
+  if (was) say('');
+  if (was && !S.approvals.length && route().view === 'waiting') goto(location.hash || href('waiting'), true, true);
+  const ids = new Set(now.map(e => e.id));
   const gone = pending().filter(e => !ids.has(e.id));
   if (gone.length) {
     const { approvals: all } = await rpc('approvals.list', { all: true });
@@ -68,6 +76,7 @@ function row(e) {
 }
 
 export function waiting(r) {
+  if (!S.approvals.length && W.why) return empty('What waits can’t be shown.', plain(W.why));
   if (!S.approvals.length) {
     return empty('Nothing waits.', 'A change that needs an answer comes here by itself, and the title of this page counts it. Until then: ',
       h('a', { href: href('timeline') }, 'what was changed'), '.');
