@@ -8,6 +8,12 @@ func Sender(local, remote *DB) *Shipper { return &Shipper{local: local, remote: 
 // NotCut is for Ship.
 func NotCut() error { return nil }
 
+// End is Close without its bound: then nobody sends any more.
+func (s *Shipper) End() error {
+	s.stop()
+	return <-s.over
+}
+
 // Round sends all that may be sent.
 func (s *Shipper) Round(ctx context.Context) error { return s.round(ctx) }
 
