@@ -3,7 +3,6 @@ package checkpoint_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand"
 	"os"
@@ -95,14 +94,13 @@ func (d deadly) Put(ctx context.Context, name string, z []byte) error {
 
 // shipping saves in two sessions, and ships that behind it. It acknowledges each save on stdout.
 func shipping(dir string, seed int64) error {
-	local, err1 := checkpoint.Open(filepath.Join(dir, "local"), checkpoint.Options{Ships: true, KeepWithin: time.Nanosecond, KeepLast: 1})
-	remote, err2 := openAt(filepath.Join(dir, "remote"), os.Getenv(fleetVar), checkpoint.Options{})
-	if err := errors.Join(err1, err2); err != nil {
+	local, err := checkpoint.Open(filepath.Join(dir, "local"), checkpoint.Options{Ships: true, KeepWithin: time.Nanosecond, KeepLast: 1})
+	if err != nil {
 		return err
 	}
-	if _, err := checkpoint.Ship(ctx, local, remote); err != nil {
-		return err
-	}
+	checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) {
+		return openAt(filepath.Join(dir, "remote"), os.Getenv(fleetVar), checkpoint.Options{})
+	})
 	b := source(9000, seed)
 	for i := range 1 << 30 {
 		rng := rand.New(rand.NewSource(seed*1000 + int64(i)))

@@ -87,8 +87,7 @@ type DB struct {
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
-	looked   atomic.Int64  // when it was looked last whether retention is due
-	toSend   chan struct{} // has room for one: something is unsent, see Ship
+	looked   atomic.Int64 // when it was looked last whether retention is due
 	live     context.Context
 	die      context.CancelFunc
 
@@ -153,7 +152,7 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func opened(c catalog, blobs blob.Store, o Options) (*DB, error) {
-	d := &DB{c: c, o: o, blobs: blobs, toSend: make(chan struct{}, 1)}
+	d := &DB{c: c, o: o, blobs: blobs}
 	if o.Blobs != nil {
 		d.blobs = o.Blobs
 	}

@@ -57,7 +57,6 @@ const gcEvery = time.Hour
 
 // saved looks once in a while, after a save, whether retention is due.
 func (d *DB) saved() {
-	d.tell()
 	d.wrote.Store(true)
 	now, last := time.Now().UnixNano(), d.looked.Load()
 	if now-last < int64(time.Minute) || !d.looked.CompareAndSwap(last, now) || d.enter() != nil {

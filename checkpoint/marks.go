@@ -54,11 +54,10 @@ func (d *DB) mark(ctx context.Context, id ID, who Scope, column string, v any) e
 	if err != nil {
 		return err
 	}
-	defer d.tell()
 	return d.write(ctx, "marking checkpoint", true, func(ctx context.Context, tx *tx) error {
 		if err := tx.must(ctx, "UPDATE op SET "+column+"=? WHERE id=?", v, c.ID); err != nil {
 			return err
 		}
-		return d.unsent(ctx, tx, c.ID, false)
+		return d.unsent(ctx, tx, false, "id=?", c.ID)
 	})
 }

@@ -46,15 +46,15 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 
 // save is an Op on its way into the store.
 type save struct {
-	d      *DB
-	op     *Op
-	sealed []piece // contents of op that come encrypted from another store, and what they stand on
-	seq    int64
-	id     ID
-	large  map[blob.Hash]*packed
-	names  []string // in the blob store, of those of large that lie there
-	swept  int64    // see DB.removeUnnamed: as it was before these were put there
-	added  int64    // bytes that the rows and contents take, about
+	d     *DB
+	op    *Op
+	come  []piece // contents that come packed from another store, and do not lie in the catalog
+	seq   int64
+	id    ID
+	large map[blob.Hash]*packed
+	names []string // in the blob store, of those of large that lie there
+	swept int64    // see DB.removeUnnamed: as it was before these were put there
+	added int64    // bytes that the rows and contents take, about
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -87,7 +87,7 @@ var errAgain = fmt.Errorf("%w: retention or a purge came in between", ErrBusy)
 // Then they are put there once more, under other names.
 func (s *save) transact(ctx context.Context, fn func(context.Context, *tx) error) (err error) {
 	for try := 0; try == 0 || try < 10 && errors.Is(err, errAgain); try++ {
-		*s = save{d: s.d, op: s.op, sealed: s.sealed, large: map[blob.Hash]*packed{}}
+		*s = save{d: s.d, op: s.op, come: s.come, large: map[blob.Hash]*packed{}}
 		if err = s.ahead(ctx); err == nil {
 			err = s.d.transact(ctx, func(ctx context.Context, tx *tx) error {
 				if len(s.names) > 0 {
@@ -117,7 +117,7 @@ func (s *save) ahead(ctx context.Context) error {
 			changes = append(changes, ch)
 		}
 	}
-	if len(changes)+len(s.sealed) == 0 {
+	if len(changes)+len(s.come) == 0 {
 		return nil
 	}
 	// A store that takes nothing at present says so before anything is put there.
@@ -144,10 +144,7 @@ func (s *save) ahead(ctx context.Context) error {
 				s.large[c.hash] = &packed{content: c.content, base: base}
 			}
 		}
-		for _, p := range s.sealed {
-			if p.row.Name == "" && len(p.body) <= small || s.large[p.row.Hash] != nil {
-				continue
-			}
+		for _, p := range s.come {
 			there, err := one[bool](ctx, q, "SELECT EXISTS (SELECT 1 FROM content WHERE hash=? AND depth IS NOT NULL)", p.row.Hash[:])
 			if err != nil {
 				return err
@@ -238,7 +235,7 @@ func (s *save) run(ctx context.Context, tx *tx) error {
 			return err
 		}
 	}
-	if err := s.d.unsent(ctx, tx, s.id, true); err != nil {
+	if err := s.d.unsent(ctx, tx, true, "seq=?", s.seq); err != nil {
 		return err
 	}
 	return s.fits(ctx, tx)
@@ -579,8 +576,8 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 
 // unpack gives the content h that has the rows of its chain.
 func (d *DB) unpack(ctx context.Context, h blob.Hash, rows []blob.Row) (out []byte, err error) {
-	for _, r := range slices.Backward(rows) {
-		out, err = d.pack.Unpack(ctx, &r, out)
+	for i := range slices.Backward(rows) {
+		out, err = d.pack.Unpack(ctx, &rows[i], out)
 		switch unread := errors.As(err, new(*fs.PathError)) || outage.Is(err); {
 		case errors.Is(err, ErrSealed) || unread || err != nil && ctx.Err() != nil: // this says nothing about the bytes
 			return nil, err

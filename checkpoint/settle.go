@@ -63,7 +63,6 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	if o == Committed {
 		ctx = context.WithoutCancel(ctx) // it is so, whether or not the caller still waits
 	}
-	defer d.tell()
 	return d.write(ctx, "settling checkpoint", o != Committed, func(ctx context.Context, tx *tx) error {
 		if o == Aborted { // then it put nothing into the trash either
 			if err := tx.exec(ctx, "DELETE FROM trash WHERE op=(SELECT seq FROM op WHERE id=?)", id); err != nil {
@@ -82,7 +81,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 				return err
 			}
 		}
-		if err := d.unsent(ctx, tx, id, false); err != nil {
+		if err := d.unsent(ctx, tx, false, "id=?", id); err != nil {
 			return err
 		}
 		return tx.exec(ctx, "DELETE FROM open_op WHERE op=(SELECT seq FROM op WHERE id=?)", id)

@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,11 @@ func shipped(t *testing.T) (local, remote *checkpoint.DB, s *checkpoint.Shipper)
 	t.Helper()
 	local, remote = open(t, t.TempDir(), checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{})
 	return local, remote, checkpoint.Sender(local, remote)
+}
+
+// shipTo ships to the store in dir, as a process does.
+func shipTo(t *testing.T, local *checkpoint.DB, dir string) *checkpoint.Shipper {
+	return checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) { return openAt(dir, fleetOf(t, dir), checkpoint.Options{}) })
 }
 
 func round(t *testing.T, s *checkpoint.Shipper) {
@@ -62,7 +68,9 @@ func order(t *testing.T, d *checkpoint.DB) (ids []checkpoint.ID) {
 func TestShippedAnswersAsTheLocal(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(checkpointtest.Rounds(4)) {
-		local, remote, s := shipped(t)
+		dir := t.TempDir()
+		local, remote := open(t, t.TempDir(), checkpoint.Options{Ships: true}), open(t, dir, checkpoint.Options{})
+		s := checkpoint.Sender(local, remote)
 		historied := func() {
 			historied(t, local, 60+seed, s.Forget)
 			for _, session := range []string{"s1", "s2"} { // a turn is sent with what was done in it or after it
@@ -76,13 +84,10 @@ func TestShippedAnswersAsTheLocal(t *testing.T) {
 			behind(t, local, len(order(t, local)))
 			round(t, s)
 		} else {
-			loop, err := checkpoint.Ship(ctx, local, remote)
-			if err != nil {
-				t.Fatal(err)
-			}
+			loop := shipTo(t, local, dir)
 			historied()
-			if err := loop.Close(); err != nil {
-				t.Fatal(err)
+			if err := loop.End(); err != nil {
+				t.Log(err)
 			}
 			round(t, s) // a second may be too short for the rest
 		}
@@ -159,7 +164,7 @@ func TestMarksOfWhatIsGoneThere(t *testing.T) {
 	}
 }
 
-// An open operation is not sent, nor what comes after it in its session or at, above or below its paths. All else is.
+// An open operation is not sent, nor what comes after it. Marks of what is there are.
 func TestWhatIsOpenIsNotShipped(t *testing.T) {
 	local, remote, s := shipped(t)
 	do := func(session, path, tag string) checkpoint.ID {
@@ -168,22 +173,26 @@ func TestWhatIsOpenIsNotShipped(t *testing.T) {
 		return save(t, local, o)
 	}
 	before := do("s1", "/w/d/a", "")
-	open := do("s1", "/w/d/a", "t")
-	same := do("s1", "/w/other", "")       // its session
-	behindSame := do("s3", "/w/other", "") // a path of one that waits
-	path := do("s2", "/w/d/a", "")
-	below := do("s4", "/w/d/a/b", "")
-	free := do("s5", "/w/free", "")
 	round(t, s)
-	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before, free}) {
+	open := do("s1", "/w/d/a", "t")
+	after := do("s2", "/w/other", "")
+	if err := local.Pin(ctx, before, checkpoint.Scope{Principal: "ann", Session: "s1"}); err != nil {
+		t.Fatal(err)
+	}
+	behind(t, local, 3)
+	round(t, s)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before}) {
 		t.Errorf("%v", got)
 	}
-	behind(t, local, 5)
+	if c, err := remote.Get(ctx, before, checkpoint.Scope{AllSessions: true}); err != nil || !c.Pinned {
+		t.Error(c, err)
+	}
+	behind(t, local, 2)
 	if err := local.Settle(ctx, open, checkpoint.Committed); err != nil {
 		t.Fatal(err)
 	}
 	round(t, s)
-	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before, free, open, same, behindSame, path, below}) {
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{before, open, after}) {
 		t.Errorf("%v", got)
 	}
 	behind(t, local, 0)
@@ -228,21 +237,36 @@ func TestUnsentStays(t *testing.T) {
 	sound(t, local)
 }
 
+// What retention takes here after it was sent is not lost there.
+func TestRetentionOfWhatWasSent(t *testing.T) {
+	local, remote := open(t, t.TempDir(), checkpoint.Options{Ships: true, KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
+	s := checkpoint.Sender(local, remote)
+	for i := range 3 {
+		o := op(edit("/w/a", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1))))
+		o.Turn = "1"
+		save(t, local, o)
+		round(t, s)
+		if r, err := local.GC(ctx, false); err != nil || (r.Checkpoints > 0) != (i > 0) {
+			t.Fatal(r, err)
+		}
+	}
+	p, err := remote.Plan(ctx, checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "1"})
+	if err != nil || len(p.Undoes) != 3 || p.Lost != nil {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
 // Two processes that ship one store, while it is marked: each operation arrives once, and its last state stays.
 func TestTwoShippers(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	remote := open(t, t.TempDir(), checkpoint.Options{})
+	dir, remoteDir := t.TempDir(), t.TempDir()
+	remote := open(t, remoteDir, checkpoint.Options{})
 	var locals []*checkpoint.DB
 	var all sync.WaitGroup
 	var shippers []*checkpoint.Shipper
 	for range 2 {
 		d := open(t, dir, checkpoint.Options{Ships: true})
-		s, err := checkpoint.Ship(ctx, d, remote)
-		if err != nil {
-			t.Fatal(err)
-		}
-		locals, shippers = append(locals, d), append(shippers, s)
+		locals, shippers = append(locals, d), append(shippers, shipTo(t, d, remoteDir))
 	}
 	for i, d := range locals {
 		all.Go(func() {
@@ -263,7 +287,7 @@ func TestTwoShippers(t *testing.T) {
 	}
 	all.Wait()
 	for _, s := range shippers {
-		if err := s.Close(); err != nil {
+		if err := s.End(); err != nil {
 			t.Log(err) // a second may be too short
 		}
 	}
@@ -290,7 +314,7 @@ func TestShipBegins(t *testing.T) {
 	if r, err := d.GC(ctx, false); err != nil || r.Checkpoints == 0 {
 		t.Fatal(r, err)
 	}
-	if _, err := checkpoint.Ship(ctx, d, d); err == nil {
+	if checkpoint.Sender(d, d).Round(ctx) == nil {
 		t.Error("without Ships nothing is noted, so nothing could be sent")
 	}
 	local, remote := open(t, dir, checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{})
@@ -300,7 +324,7 @@ func TestShipBegins(t *testing.T) {
 	save(t, local, op(edit("/w/b", nil, []byte("1"))))
 	s := checkpoint.Sender(local, remote)
 	round(t, s)
-	behind(t, local, 1)
+	behind(t, local, 2) // what is open, and what came after it
 	if err := local.Settle(ctx, opened, checkpoint.Committed); err != nil {
 		t.Fatal(err)
 	}
@@ -347,16 +371,15 @@ func TestPurgeOfWhatIsShipped(t *testing.T) {
 func TestShipWhileTheDatabaseIsGone(t *testing.T) {
 	t.Parallel()
 	database, wire := fleetbox.Wired(t, fleetbox.Database(t))
-	remote, err := openAt("", database+" "+fleetbox.Contents(t, nil), checkpoint.Options{})
+	database += " " + fleetbox.Contents(t, nil)
+	remote, err := openAt("", database, checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer remote.Close()
-	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
-	s, err := checkpoint.Ship(ctx, local, remote)
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := make(warnings, 1)
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true, Logger: slog.New(slog.NewTextHandler(told, nil))})
+	s := checkpoint.Ship(local, checkpoint.NotCut, func() (*checkpoint.DB, error) { return openAt("", database, checkpoint.Options{}) })
 	series(t, local, "/w/a", 2000, 5, 1)
 	wire.Cut()
 	if _, err := s.Fetch(ctx, "ann", "elsewhere"); err == nil {
@@ -366,9 +389,7 @@ func TestShipWhileTheDatabaseIsGone(t *testing.T) {
 	if _, _, err := local.Behind(ctx); err != nil {
 		t.Error(err)
 	}
-	for s.Failed() == nil { // it is at it
-		time.Sleep(time.Millisecond)
-	}
+	<-told // it is at it
 	if err := s.Close(); err == nil {
 		t.Error("with the database gone not all was sent, and Close says nothing")
 	}
@@ -381,6 +402,17 @@ func TestShipWhileTheDatabaseIsGone(t *testing.T) {
 	sound(t, remote)
 }
 
+// warnings gets the first line that is logged.
+type warnings chan string
+
+func (w warnings) Write(b []byte) (int, error) {
+	select {
+	case w <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
 // A session goes from gateway to gateway: its history comes along, and an undo takes back what was done on the other one.
 func TestFetch(t *testing.T) {
 	a, remote, sa := shipped(t)
@@ -388,21 +420,21 @@ func TestFetch(t *testing.T) {
 	sb := checkpoint.Sender(b, remote)
 	save(t, b, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "ann", Session: "another",
 		Changes: []checkpoint.Change{edit("/w/z", nil, []byte("z"))}})
-	fetch := func(s *checkpoint.Shipper, want, left int) {
+	fetch := func(s *checkpoint.Shipper, want int, left error) {
 		t.Helper()
-		f, err := s.Fetch(ctx, ann.Principal, ann.Session)
-		if err != nil || f.Operations != want || f.Left != left {
-			t.Fatalf("%+v %v, not %d and %d", f, err, want, left)
+		n, err := s.Fetch(ctx, ann.Principal, ann.Session)
+		if n != want || !errors.Is(err, left) {
+			t.Fatalf("%d %v, not %d and %v", n, err, want, left)
 		}
 	}
-	fetch(sb, 0, 0)
+	fetch(sb, 0, nil)
 	versions := series(t, a, "/w/a", 3000, 4, 1)
 	turn := op(edit("/w/t", nil, []byte("t")))
 	turn.Turn = "1"
 	save(t, a, turn)
 	round(t, sa)
-	fetch(sb, 5, 0)
-	fetch(sb, 0, 0)
+	fetch(sb, 5, nil)
+	fetch(sb, 0, nil)
 	behind(t, b, 1) // of the other session: what was fetched is not to be sent
 	want := answers(t, a)
 	got := answers(t, b)
@@ -422,7 +454,7 @@ func TestFetch(t *testing.T) {
 		t.Fatal(p, err)
 	}
 	round(t, sb)
-	fetch(sa, 1, 0)                            // and back
+	fetch(sa, 1, nil)                          // and back
 	for _, d := range []*checkpoint.DB{a, b} { // begun on both, before anything is done in it
 		if _, err := d.BeginTurn(ctx, ann, "2"); err != nil {
 			t.Fatal(err)
@@ -432,7 +464,7 @@ func TestFetch(t *testing.T) {
 	late.Turn = "2"
 	save(t, b, late)
 	round(t, sb)
-	fetch(sa, 1, 0)
+	fetch(sa, 1, nil)
 	for _, d := range []*checkpoint.DB{a, b} {
 		p, err := d.Plan(ctx, checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "2"})
 		if err != nil || len(p.Undoes) != 1 {
@@ -450,7 +482,7 @@ func TestFetch(t *testing.T) {
 	back.Kind, back.UndoOf = checkpoint.KindRestore, p.UndoOf
 	save(t, a, back)
 	round(t, sa)
-	fetch(sb, 1, 0)
+	fetch(sb, 1, nil)
 	if p, err = a.Undo(ctx, ann); err != nil || p.Items[0].Want.Hash != sum(versions[3]) {
 		t.Fatal(p, err)
 	}
@@ -461,10 +493,10 @@ func TestFetch(t *testing.T) {
 	save(t, b, op(edit("/w/b", nil, []byte("b"))))
 	save(t, a, op(edit("/w/c", nil, []byte("c"))))
 	round(t, sb)
-	fetch(sa, 0, 1)
+	fetch(sa, 0, checkpoint.ErrElsewhere)
 	round(t, sa)
-	fetch(sa, 0, 0)
-	fetch(sb, 1, 0)
+	fetch(sa, 0, nil)
+	fetch(sb, 1, nil)
 	sound(t, a)
 	sound(t, b)
 	sound(t, remote)
@@ -485,14 +517,14 @@ func TestFetchAfterRetention(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	b := open(t, t.TempDir(), checkpoint.Options{Ships: true})
-	if f, err := checkpoint.Sender(b, remote).Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations != 1 {
-		t.Fatal(f, err)
+	if n, err := checkpoint.Sender(b, remote).Fetch(ctx, ann.Principal, ann.Session); err != nil || n != 1 {
+		t.Fatal(n, err)
 	}
 	sameAnswers(t, "fetched", answers(t, b), answers(t, remote))
 	partial(t, b, "the turn that is gone in part", checkpoint.Restore{Principal: ann.Principal, Session: ann.Session, Turn: "2"})
 	// a has all of it, and gets nothing again.
-	if f, err := sa.Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations+f.Left != 0 {
-		t.Fatal(f, err)
+	if n, err := sa.Fetch(ctx, ann.Principal, ann.Session); err != nil || n != 0 {
+		t.Fatal(n, err)
 	}
 	if len(order(t, a)) != 5 {
 		t.Error(order(t, a))
@@ -522,8 +554,8 @@ func TestFetchBringsNothingOld(t *testing.T) {
 	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
 		t.Fatal(r, err, order(t, remote))
 	}
-	if f, err := s.Fetch(ctx, ann.Principal, ann.Session); err != nil || f.Operations+f.Left != 0 {
-		t.Fatal(f, err)
+	if n, err := s.Fetch(ctx, ann.Principal, ann.Session); err != nil || n != 0 {
+		t.Fatal(n, err)
 	}
 }
 

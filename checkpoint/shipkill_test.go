@@ -2,14 +2,18 @@ package checkpoint
 
 import (
 	"context"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"filippo.io/age"
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/fleetbox"
@@ -328,74 +332,60 @@ func TestCopyKilledAtEveryStatement(t *testing.T) {
 	same(t, from, to, nil, false)
 }
 
-// What was read before another process sent a newer state is not sent any more.
-func TestStaleShipment(t *testing.T) {
-	local, remote := fresh(t, Options{Ships: true}), fresh(t, Options{})
-	s, ctx := Sender(local, remote), t.Context()
-	op, _ := someOp(1, nil)
-	op.Opening = Opening{}
-	saved, err := local.Save(ctx, op)
-	if err != nil {
-		t.Fatal(err)
+// A beside is a catalog in whose next transaction something else happens in another store first.
+type beside struct {
+	catalog
+	happens func()
+}
+
+func (b *beside) begin(ctx context.Context, c *conn, synced bool) (func(bool) error, error) {
+	end, err := b.catalog.begin(ctx, c, synced)
+	if happens := b.happens; happens != nil {
+		b.happens = nil
+		happens()
 	}
-	c := &copier{from: local, to: remote, who: anybody, evict: true, marks: true, still: s.still}
-	if err := local.Label(ctx, saved.ID, anybody, "old"); err != nil {
-		t.Fatal(err)
-	}
-	var r *record
-	err = local.view(ctx, func(h *history) (err error) {
-		if r, err = c.take(ctx, h, 1, false); err == nil {
-			r.draw, err = one[int64](ctx, h.q, "SELECT draw FROM unsent WHERE op=1")
-		}
-		return err
-	})
-	if err == nil {
-		err = local.Label(ctx, saved.ID, anybody, "new")
-	}
-	for sent := range 2 { // before and after another process has sent it
+	return end, err
+}
+
+// What is written is what is so when it is written: nothing that was marked or purged since it was read. One that reads before is found.
+func TestNothingOldIsCopied(t *testing.T) {
+	t.Parallel()
+	for _, far := range []bool{false, true} {
+		from, to, ctx := fresh(t, Options{Ships: true}), fresh(t, Options{}), t.Context()
+		op, body := someOp(1, nil)
+		op.Opening = Opening{}
+		saved, err := from.Save(ctx, op)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.put(ctx, r); !errors.Is(err, errChanged) {
-			t.Errorf("sent %d: %v", sent, err)
+		hash := blob.Hash(sha256.Sum256(body)).String()
+		round := func(happens func() error) {
+			t.Helper()
+			to.c = &beside{to.c, func() { err = happens() }}
+			c := &copier{from: from, to: to, who: anybody, ships: true, far: far}
+			if err := errors.Join(c.run(ctx), err); err != nil {
+				t.Fatal(err)
+			}
 		}
-		err = s.round(ctx)
+		round(func() error {
+			_, err := from.Purge(ctx, Purge{Hash: hash})
+			return err
+		})
+		if _, err := to.Content(ctx, hash); errors.Is(err, ErrNoContent) == far {
+			t.Errorf("far %v: %v", far, err)
+		}
+		if err := from.Label(ctx, saved.ID, anybody, "old"); err != nil {
+			t.Fatal(err)
+		}
+		round(func() error { return from.Label(ctx, saved.ID, anybody, "new") })
+		c, err := to.Get(ctx, saved.ID, anybody)
+		if n, _, nerr := from.Behind(ctx); errors.Join(err, nerr) != nil || (n == 0) == far || (c.Label == "new") == far {
+			t.Errorf("far %v: %d are unsent, %q %v %v", far, n, c.Label, err, nerr)
+		}
+		if !far {
+			same(t, from, to, []ID{saved.ID}, false)
+		}
 	}
-	same(t, local, remote, nil, false)
-}
-
-// What a purge took of the source since it was read is not copied, whoever copies: then it would be in the target for good.
-func TestCopyBesideAPurge(t *testing.T) {
-	t.Parallel()
-	from, to, ctx := fresh(t, Options{}), fresh(t, Options{}), t.Context()
-	op, body := someOp(1, nil)
-	op.Opening = Opening{}
-	if _, err := from.Save(ctx, op); err != nil {
-		t.Fatal(err)
-	}
-	c := &copier{from: from, to: to, who: anybody, holes: true}
-	hash := blob.Hash(sha256.Sum256(body)).String()
-	var r *record
-	err := from.view(ctx, func(h *history) (err error) {
-		r, err = c.take(ctx, h, 1, false)
-		return err
-	})
-	if err == nil {
-		_, err = from.Purge(ctx, Purge{Hash: hash})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.put(ctx, r); !errors.Is(err, errMoved) {
-		t.Error(err)
-	}
-	if copied, err := Copy(ctx, from, to); err != nil || copied.Operations != 1 || copied.Damaged > 0 {
-		t.Errorf("%+v %v", copied, err)
-	}
-	if _, err := to.Content(ctx, hash); !errors.Is(err, ErrNoContent) {
-		t.Error(err)
-	}
-	same(t, from, to, nil, false)
 }
 
 // What is saved, and the turn that is begun, while a copy comes to its end, keep their order.
@@ -418,7 +408,7 @@ func TestCopyBesideATurn(t *testing.T) {
 			t.Errorf("%q %v, not %q", turns, err, want)
 		}
 	}
-	c := &copier{from: from, to: to, who: anybody, holes: true} // it has seen no operation yet
+	c := &copier{from: from, to: to, who: anybody} // it has seen no operation yet
 	if err := c.rest(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -427,4 +417,61 @@ func TestCopyBesideATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun("0 0", "1 1")
+}
+
+// A content in clear is a delta on one that the target has in another form: encrypted, or at the end of a chain. It can be read there, and the
+// chain gets no longer. A target that encrypts has it encrypted.
+func TestCopyOverAnotherForm(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 4000)
+	crand.Read(head)
+	version := func(n int) []byte { return fmt.Appendf(head[:len(head):len(head)], "version %d", n) }
+	saves := func(d *DB, from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			_, err := d.Save(ctx, Op{Tool: "Edit", Kind: KindEdit, Principal: "ann", Session: "s", Changes: []Change{{Path: "/w/f", Role: "target",
+				Before: State{Kind: File}, After: State{Kind: File}, Content: version(n), AfterContent: version(n + 1)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const last = blob.MaxDepth
+	sealing := Options{EncryptTo: id.Recipient().String()}
+	for name, o := range map[string]struct{ was, is Options }{"encrypted": {was: sealing}, "deep": {}, "encrypting": {is: sealing}} {
+		from, dir := fresh(t, Options{}), t.TempDir()
+		there, err := Open(dir, o.was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "encrypting" {
+			saves(there, 0, last)
+		}
+		there.Close()
+		saves(from, last, last+1)
+		to, err := Open(dir, o.is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		if c, err := Copy(ctx, from, to); err != nil || c.Sealed > 0 {
+			t.Errorf("%s: %+v %v", name, c, err)
+		}
+		hash := blob.Hash(sha256.Sum256(version(last + 1)))
+		if _, err := to.Content(ctx, hash.String()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var was, is int
+		var key int64
+		err1 := from.r.QueryRowContext(ctx, "SELECT depth FROM content WHERE hash=?", hash[:]).Scan(&was)
+		err2 := to.r.QueryRowContext(ctx, "SELECT depth, coalesce(key, 0) FROM content WHERE hash=?", hash[:]).Scan(&is, &key)
+		if errors.Join(err1, err2) != nil || was != 1 || is != 0 || (key != 0) != (name == "encrypting") {
+			t.Errorf("%s: depth %d, and in the copy %d, by key %d: %v %v", name, was, is, key, err1, err2)
+		}
+	}
 }

@@ -112,16 +112,9 @@ func (d *DB) updateTrash(ctx context.Context, id TrashID, doing, q string, args 
 	if err != nil {
 		return err
 	}
-	defer d.tell()
 	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error {
-		if d.o.Ships {
-			of, err := one[ID](ctx, tx, "SELECT op.id FROM trash t JOIN op ON op.seq=t.op WHERE t.name=?", id)
-			if err == nil {
-				err = d.unsent(ctx, tx, of, false)
-			}
-			if err != nil {
-				return err
-			}
+		if err := d.unsent(ctx, tx, false, "seq=(SELECT op FROM trash WHERE name=?)", id); err != nil {
+			return err
 		}
 		return tx.must(ctx, q, append(args, id)...)
 	})

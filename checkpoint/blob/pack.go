@@ -137,15 +137,15 @@ func (p *Packer) pack(content, base []byte) (Codec, []byte) {
 	return 0, content
 }
 
-// Unpack turns a row into its content; base is the content that a delta applies to. The caller has
+// Unpack turns a row into its content; base is the content that a delta applies to. What lies in the Store is in r.Z then. The caller has
 // to compare the bytes with their hash: damage may unpack too.
 func (p *Packer) Unpack(ctx context.Context, r *Row, base []byte) (_ []byte, err error) {
-	z := r.Z
-	if r.Codec&CodecStore != 0 {
-		if z, err = p.store.Get(ctx, r.Name, r.Bytes); err != nil {
+	if r.Codec&CodecStore != 0 && r.Z == nil {
+		if r.Z, err = p.store.Get(ctx, r.Name, r.Bytes); err != nil {
 			return nil, err
 		}
 	}
+	z := r.Z
 	if r.Codec&CodecSealed != 0 {
 		if z, err = p.unseal(ctx, r, z); err != nil {
 			return nil, err

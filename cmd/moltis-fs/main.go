@@ -40,10 +40,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
-	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
 	"moltisfs/internal/landlock"
 	"moltisfs/readers"
@@ -455,7 +455,7 @@ type invocation struct {
 	serving  *reloadable       // what a server has; nil: it is none, or not open yet
 	remote   *remote           // who sent it to a server as a method; nil: a person at the command line
 	joined   *joined
-	shipping *engine.Shipping // of the store that is open; nil: it is not copied to a fleet
+	shipping *checkpoint.Shipper // of the store that is open; nil: it is not copied to a fleet
 }
 
 func (in *invocation) option(name string) string { return in.values[name] }

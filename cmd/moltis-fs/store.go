@@ -108,7 +108,7 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 	f, err := in.fleet() // which is joined
 	in.shipping = f.Ship(db, o)
 	if err == nil && in.given("session") {
-		if ferr := in.shipping.Fetch(ctx, cmp.Or(in.option("principal"), "local"), in.option("session")); ferr != nil {
+		if _, ferr := in.shipping.Fetch(ctx, cmp.Or(in.option("principal"), "local"), in.option("session")); ferr != nil {
 			fmt.Fprintf(in.err, "%s: warning: what other gateways have made in this session is not here: %v\n", program, ferr)
 		}
 	}
@@ -118,7 +118,7 @@ func (in *invocation) withStore(ctx context.Context, use func(context.Context, *
 	if err == nil {
 		err = in.recorded(func() error { return use(ctx, db) })
 	}
-	in.shipping.Close()
+	in.shipping.Close() //nolint:errcheck // what was not sent is in the store that it waits in
 	return storeError(closing(db, err))
 }
 

@@ -1084,7 +1084,7 @@ type checkpointStore struct {
 
 	mu       sync.Mutex
 	db       *checkpoint.DB
-	shipping *Shipping
+	shipping *checkpoint.Shipper
 	closed   bool
 }
 
@@ -1132,7 +1132,7 @@ func (s *checkpointStore) Close() error {
 	if s.db == nil {
 		return nil
 	}
-	s.shipping.Close()
+	s.shipping.Close() //nolint:errcheck // what was not sent is in the store that it waits in
 	if err := s.db.Close(); err != nil {
 		s.logger.Error("the checkpoint store could not be closed in order; "+
 			"what was answered stands, and is on record",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -143,121 +142,14 @@ func (f *Fleet) Sessions(ctx context.Context, c config.Checkpoint, of checkpoint
 // CutOff says of an error that the fleet's database or bucket does not answer, or not yet again.
 func CutOff(err error) bool { return outage.Is(err) || errors.Is(err, fleet.ErrFenced) }
 
-// Shipping copies what a store in a data directory has to the store of the fleet, in order, with durable = "local". A nil Shipping copies
-// nothing.
-type Shipping struct {
-	fleet *Fleet
-	end   context.CancelFunc
-	over  sync.WaitGroup
-	tried chan struct{} // closed after the first attempt to open the store of the fleet
-
-	mu      sync.Mutex
-	remote  *checkpoint.DB
-	shipper *checkpoint.Shipper // nil: that store was not reached yet
-	err     error               // why not
-}
-
-// Ship begins to copy a store that was opened with o; nil where the fleet has none that is copied. What can't be reached is tried again.
-func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *Shipping {
+// Ship begins to copy a store that was opened with o to that of the fleet; nil where the fleet has none that is copied.
+func (f *Fleet) Ship(local *checkpoint.DB, o checkpoint.Options) *checkpoint.Shipper {
 	if !f.Ships() {
 		return nil
 	}
 	o.Ships, o.Alive = false, nil
 	f.remote(&o)
-	ctx, end := context.WithCancel(context.Background())
-	s := &Shipping{fleet: f, end: end, tried: make(chan struct{})}
-	s.over.Go(func() {
-		first := sync.OnceFunc(func() { close(s.tried) })
-		for again := time.NewTicker(tryAgain); ctx.Err() == nil; {
-			var remote *checkpoint.DB
-			var shipper *checkpoint.Shipper
-			err := f.Cut() // else it is tried for seconds, for which Close would wait
-			if err == nil {
-				remote, err = checkpoint.Open("", o)
-			}
-			if err == nil {
-				if shipper, err = checkpoint.Ship(ctx, local, remote); err != nil {
-					err = errors.Join(err, remote.Close())
-				}
-			}
-			s.mu.Lock()
-			s.remote, s.shipper, s.err = remote, shipper, err
-			s.mu.Unlock()
-			if first(); err == nil {
-				return
-			}
-			select {
-			case <-ctx.Done():
-			case <-again.C:
-			}
-		}
-	})
-	return s
-}
-
-// Fetch brings what other gateways have made in a session, as far as they have sent it. After an error what is here can be used, and is
-// not all.
-func (s *Shipping) Fetch(ctx context.Context, principal, session string) error {
-	if s == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	shipper, err := s.reached(ctx)
-	if err != nil {
-		return err
-	}
-	fetched, err := shipper.Fetch(ctx, principal, session)
-	if err == nil && fetched.Left > 0 {
-		err = fmt.Errorf("%d changes that other gateways have made in this session are not here: it has changed something here before", fetched.Left)
-	}
-	return err
-}
-
-// reached gives the shipper, once it was tried to reach the store of the fleet.
-func (s *Shipping) reached(ctx context.Context) (*checkpoint.Shipper, error) {
-	select {
-	case <-s.tried:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := s.fleet.Cut(); err != nil { // else each session would wait for that
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shipper, s.err
-}
-
-// Forget purges contents from the store of the fleet, too.
-func (s *Shipping) Forget(hashes []string) error {
-	if s == nil {
-		return nil
-	}
-	shipper, err := s.reached(context.Background())
-	if err == nil {
-		err = shipper.Forget(hashes)
-	}
-	return err
-}
-
-// tryAgain is the time between two attempts to open the store of the fleet.
-const tryAgain = 2 * time.Second
-
-// fetchTime bounds the time that a call waits for what other gateways have made.
-const fetchTime = 10 * time.Second
-
-// Close ends it, after at most a second for what is left. What was not copied is copied by another process that has the store.
-func (s *Shipping) Close() {
-	if s == nil {
-		return
-	}
-	s.end()
-	s.over.Wait()
-	if s.shipper != nil {
-		s.shipper.Close() //nolint:errcheck // it is in the store that it waits in
-		s.remote.Close()  //nolint:errcheck // as is this
-	}
+	return checkpoint.Ship(local, f.Cut, func() (*checkpoint.DB, error) { return checkpoint.Open("", o) })
 }
 
 // fetched has the sessions that have called here.
@@ -301,7 +193,7 @@ func (c *Call) fetch(ctx context.Context) {
 	}
 	_, err := c.checkpoints.open()
 	if err == nil {
-		err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
+		_, err = c.checkpoints.shipping.Fetch(ctx, c.Principal, c.Session)
 	}
 	if f.done = err == nil; f.done {
 		f.fresh = time.Now().Add(quiet)
