@@ -169,7 +169,7 @@ func (c *copier) copy(ctx context.Context, seq int64) error {
 				if err == nil {
 					there, err = c.write(ctx, tx, s, r)
 				}
-				if err == nil && len(s.large) > 0 { // nothing names it: it was purged, or is there by now
+				if err == nil && !there && len(s.large) > 0 { // nothing names it: it was purged, or is there by now
 					err = errMoved
 				}
 				return err
@@ -306,7 +306,7 @@ func (c *copier) take(ctx context.Context, seq int64) (r *record, err error) {
 		if err == nil && !c.ships {
 			err = c.takeGone(ctx, h, r)
 		}
-		if err == nil {
+		if err == nil && (r.fresh || !c.ships) { // else to has them, or its retention or a purge took them
 			err = c.takeContents(ctx, h, r)
 		}
 		return err

@@ -148,8 +148,8 @@ func TestMarksOfWhatIsGoneThere(t *testing.T) {
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
 	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
 	s := checkpoint.Sender(local, remote)
-	id := save(t, local, op(edit("/w/a", []byte("1"), []byte("2"))))
-	last := save(t, local, op(edit("/w/a", []byte("2"), []byte("3"))))
+	id := save(t, local, op(edit("/w/a", incompressible(1, 400<<10), incompressible(2, 400<<10))))
+	last := save(t, local, op(edit("/w/a", incompressible(2, 400<<10), []byte("3"))))
 	round(t, s)
 	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
 		t.Fatal(r, err)
