@@ -350,9 +350,9 @@ func (c *copier) takeContents(ctx context.Context, h *history, r *record) (err e
 			if none != nil {
 				continue
 			}
-			p := cmp.Or(r.load[hash], c.last[hash]) // a change begins with the content that the one before it left, as a rule
-			if p == nil || p.damaged {
-				if p, err = c.parcel(ctx, h, hash); err != nil {
+			p := r.load[hash]
+			if p == nil {
+				if p, err = c.parcel(ctx, h, hash, c.last[hash]); err != nil {
 					return err
 				}
 			}
@@ -368,9 +368,15 @@ func (c *copier) takeContents(ctx context.Context, h *history, r *record) (err e
 	return nil
 }
 
-// parcel reads the content hash.
-func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash) (*parcel, error) {
+// parcel reads the content hash. It is last, nil for none, if it was read before and has the same rows: a change begins with the content that the
+// one before it left, as a rule. But a purge may have taken it meanwhile, or a save brought it.
+func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, last *parcel) (*parcel, error) {
 	rows, err := chain(ctx, h.q, hash)
+	if err == nil && last != nil && !last.damaged && slices.EqualFunc(rows, last.rows, func(a, b blob.Row) bool {
+		return a.Hash == b.Hash && a.Codec == b.Codec && a.Key == b.Key && a.Name == b.Name
+	}) {
+		return last, nil
+	}
 	if err == nil {
 		_, err = c.from.unpack(ctx, hash, rows)
 	}

@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/checkpointtest"
 	"moltisfs/internal/fleetbox"
 )
@@ -365,6 +367,44 @@ func TestPurgeOfWhatIsShipped(t *testing.T) {
 		}
 	}
 	sameAnswers(t, "purged", answers(t, remote), answers(t, local))
+}
+
+// onPut calls put before a content is written.
+type onPut struct {
+	blob.Store
+	put func()
+}
+
+func (o onPut) Put(ctx context.Context, name string, z []byte) error {
+	o.put()
+	return o.Store.Put(ctx, name, z)
+}
+
+// While an operation is sent a save brings a content that it only named, and a purge takes one that it has. Both are seen.
+func TestContentsChangeWhileTheyAreSent(t *testing.T) {
+	named, secret, large := []byte("of this only the hash is known"), []byte("a secret that must go"), incompressible(1, 400<<10)
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	var s *checkpoint.Shipper
+	change := sync.OnceFunc(func() {
+		save(t, local, op(edit("/w/a", named, nil)))
+		if _, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: s.Forget}); err != nil {
+			t.Error(err)
+		}
+	})
+	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onPut{&blob.Files{Dir: t.TempDir()}, change}})
+	s = checkpoint.Sender(local, remote)
+	first := edit("/w/a", nil, named)
+	first.AfterContent = nil
+	save(t, local, op(first, edit("/w/b", large, nil), edit("/w/c", secret, nil)))
+	round(t, s)
+	behind(t, local, 0)
+	if b, err := remote.Content(ctx, sum(named)); err != nil || string(b) != string(named) {
+		t.Errorf("what a save brought: %q, %v", b, err)
+	}
+	if _, err := remote.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
+		t.Error("what a purge took: ", err)
+	}
+	sameAnswers(t, "changed", answers(t, remote), answers(t, local))
 }
 
 // The database of the fleet is gone for a while: saves go on, and all arrives when it is back.
