@@ -16,10 +16,26 @@ import (
 	"moltisfs/internal/fleetbox"
 )
 
-// hookedBlobs is a store of large contents that calls putting before it takes one, and put after that.
+// hookedBlobs is a store of large contents that calls putting before it takes one, and put after that; getting before it gives one, and deleting
+// before it removes one.
 type hookedBlobs struct {
 	blob.Store
-	putting, put func()
+	putting, put, getting func()
+	deleting              func(context.Context)
+}
+
+func (h *hookedBlobs) Get(ctx context.Context, name string, size int64) ([]byte, error) {
+	if h.getting != nil {
+		h.getting()
+	}
+	return h.Store.Get(ctx, name, size)
+}
+
+func (h *hookedBlobs) Delete(ctx context.Context, name string) error {
+	if h.deleting != nil {
+		h.deleting(ctx)
+	}
+	return h.Store.Delete(ctx, name)
 }
 
 func (h *hookedBlobs) Put(ctx context.Context, name string, z []byte) error {
@@ -242,6 +258,52 @@ func TestRetentionThatOutruns(t *testing.T) {
 	}
 	if s, err := d.Stats(t.Context()); err != nil || s.Checkpoints != 0 || s.Contents != 0 {
 		t.Errorf("%+v %v", s, err)
+	}
+	if names, err := d.blobNames(t.Context()); err != nil || len(names) > 0 {
+		t.Error(names, err)
+	}
+}
+
+// A save that reads a large content, for a delta on it, holds no connection meanwhile: others read by that.
+func TestBaseIsReadByItself(t *testing.T) {
+	t.Parallel()
+	blobs := &hookedBlobs{Store: &blob.Files{Dir: t.TempDir()}}
+	d := fresh(t, Options{Database: fleetbox.Database(t), Blobs: blobs})
+	if _, err := d.Save(t.Context(), becomes("/w/f", nil, noise(1))); err != nil {
+		t.Fatal(err)
+	}
+	gets := 0
+	blobs.getting = func() {
+		if gets++; len(d.r.slots)+len(d.w.slots) > 0 {
+			t.Error("a connection is in use")
+		}
+	}
+	next := append(noise(1), noise(3)[:300<<10]...)
+	if _, err := d.Save(t.Context(), becomes("/w/f", nil, next)); err != nil || gets != 1 {
+		t.Fatal(gets, err)
+	}
+	blobs.getting = nil
+	if depth, err := one[int](t.Context(), d.r, "SELECT max(depth) FROM content"); err != nil || depth != 1 {
+		t.Error("it is no delta:", err)
+	}
+	if got, err := d.Content(t.Context(), hashOf(next)); err != nil || !bytes.Equal(got, next) {
+		t.Error(err)
+	}
+}
+
+// A save whose caller is gone takes away what it has put, and does not wait without end for a store that does not answer.
+func TestWhatWasPutGoes(t *testing.T) {
+	t.Parallel()
+	caller, cancel := context.WithCancel(t.Context())
+	files, deleted := &blob.Files{Dir: t.TempDir()}, 0
+	d := fresh(t, Options{Blobs: &hookedBlobs{Store: files, put: cancel, deleting: func(ctx context.Context) {
+		deleted++
+		if _, ends := ctx.Deadline(); !ends || ctx.Err() != nil {
+			t.Error("it has no end, or is over:", ctx.Err())
+		}
+	}}})
+	if _, err := d.Save(caller, becomes("/w/f", nil, noise(1))); !errors.Is(err, context.Canceled) || deleted != 1 {
+		t.Error(deleted, err)
 	}
 	if names, err := d.blobNames(t.Context()); err != nil || len(names) > 0 {
 		t.Error(names, err)

@@ -302,7 +302,7 @@ func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error { return tx.must(ctx, q, args...) })
 }
 
-// view runs fn over one snapshot of the catalog. It ends with ctx.
+// view runs fn over one snapshot of the catalog. It ends with ctx: in SQLite after the statement that has begun, or its next row.
 func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -342,7 +342,11 @@ func each(ctx context.Context, q querier, query string, args []any, fn func(row 
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := fn(rows); err != nil {
+		err := ctx.Err() // the statement may go on: see conn.context
+		if err == nil {
+			err = fn(rows)
+		}
+		if err != nil {
 			if errors.Is(err, fs.SkipAll) {
 				return nil
 			}

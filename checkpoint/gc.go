@@ -395,9 +395,9 @@ func (tx *tx) noteGone(ctx context.Context, list string) error {
 
 // removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off.
 //
-// A save puts a large content there before its transaction. If it finds in that that others have removed something since, it puts the content
-// there anew, under another name. So what was there before a moment at which nobody was in a transaction, and no row named it then, is rubbish
-// for good: a name is given out once.
+// A save puts a large content there before its transaction. Where something was removed in between, the transaction finds that out, and the save
+// puts the content there anew, under another name. So what was there before a moment at which nobody was in a transaction, and no row named it
+// then, is rubbish for good: a name is given out once.
 func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	listed, err := d.blobNames(ctx)
 	if err != nil {

@@ -101,6 +101,7 @@ type historyCall struct {
 
 // historyCalls are the calls to measure with n checkpoints in d.
 func historyCalls(b *testing.B, d *checkpoint.DB, n int) []historyCall {
+	ctx := b.Context() // it can end, as that of a call
 	list := func(name string, want int, f checkpoint.Filter) historyCall {
 		return historyCall{"list: " + name, 20, func(int) {
 			if !f.AllSessions {

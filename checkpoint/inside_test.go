@@ -438,3 +438,60 @@ func TestKnownWhateverWent(t *testing.T) {
 		}
 	}
 }
+
+// A read of SQLite whose caller goes ends before the next row or statement, says so, and leaves its connection as it was: no transaction is open
+// on it, which would keep the log.
+func TestCancelledReadLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
+	d := fresh(t, Options{Blobs: &blob.Files{Dir: t.TempDir()}})
+	for i := range 3 {
+		if _, err := d.Save(t.Context(), becomes("/w/f", nil, []byte{byte(i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rows = "SELECT seq FROM op ORDER BY seq"
+	for name, read := range map[string]func(ctx context.Context, h *history, cancel func()) error{
+		"in a row": func(ctx context.Context, h *history, cancel func()) error {
+			n := 0
+			err := each(ctx, h.q, rows, nil, func(scanner) error { n++; cancel(); return nil })
+			if n != 1 {
+				t.Errorf("%d rows", n)
+			}
+			return err
+		},
+		"before a statement": func(ctx context.Context, h *history, cancel func()) error {
+			cancel()
+			_, err := column[int64](ctx, h.q, rows)
+			return err
+		},
+		"before a statement of one row": func(ctx context.Context, h *history, cancel func()) error {
+			cancel()
+			_, err := one[int64](ctx, h.q, rows)
+			return err
+		},
+		"in a row, before a statement": func(ctx context.Context, h *history, cancel func()) error {
+			return each(ctx, h.q, rows, nil, func(scanner) error {
+				cancel()
+				_, err := one[int64](ctx, h.q, "SELECT max(seq) FROM op")
+				return err
+			})
+		},
+	} {
+		caller, cancel := context.WithCancel(t.Context())
+		if err := d.view(caller, func(h *history) error { return read(caller, h, cancel) }); !errors.Is(err, context.Canceled) || errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(d.r.idle) != 1 {
+			t.Errorf("%s: %d connections are kept", name, len(d.r.idle))
+		}
+		if err := d.view(t.Context(), func(h *history) error { _, err := column[int64](t.Context(), h.q, rows); return err }); err != nil {
+			t.Fatalf("%s, after it: %v", name, err)
+		}
+		if _, err := d.Save(t.Context(), becomes("/w/f", nil, []byte(name))); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.alone(t.Context(), d.c.scour); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/ids"
@@ -66,7 +67,8 @@ type stored struct {
 	id, key, size int64
 	depth         int // -1: its bytes are not stored
 	hash          blob.Hash
-	content       []byte // nil: not to be stored, or not looked at
+	content       []byte     // nil: not to be stored, or not looked at
+	rows          []blob.Row // its bytes are to be made of these, where content is nil
 }
 
 // small is the size of a content that fits into the catalog, however it is packed. Larger ones are packed before the transaction.
@@ -101,9 +103,11 @@ func (s *save) transact(ctx context.Context, fn func(context.Context, *tx) error
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
 			// and that names these.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			for _, name := range s.names {
-				s.d.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
+				s.d.blobs.Delete(ctx, name) //nolint:errcheck // gc takes what stays for rubbish
 			}
+			cancel()
 		}
 	}
 	return err
@@ -493,11 +497,13 @@ func (s *save) base(ctx context.Context, q querier, c, before *stored, path stri
 	return base, err
 }
 
-// packed gives the row of content, as a delta on base.
+// packed gives the row of content, as a delta on base. A base that can't be read is none: a restore reports that, and a save must not fail for it.
 func (s *save) packed(ctx context.Context, h blob.Hash, content []byte, base *stored) (r blob.Row, err error) {
 	var on []byte
 	if base != nil {
-		on = base.content
+		if on = base.content; on == nil {
+			on, _ = s.d.unpack(ctx, base.hash, base.rows)
+		}
 	}
 	r, err = s.d.pack.Pack(ctx, h, content, on, 0)
 	if r.Name != "" {
@@ -533,9 +539,8 @@ func inCatalog(r *blob.Row) any {
 	return append([]byte{}, r.Z...)
 }
 
-// newest is the newest stored content of the path as a base for the next one; nil if there is none
-// or it can't be read: a restore reports that, and a save must not fail for it. With far it may lie in the blob store: nobody asks that in
-// a transaction.
+// newest is the newest stored content of the path as a base for the next one; nil if there is none or it has no rows. With far it may lie in the
+// blob store: nobody asks that in a transaction.
 func (s *save) newest(ctx context.Context, q querier, path string, far bool) (*stored, error) {
 	var c *stored
 	// Of the two states of the newest change the later one that has content.
@@ -555,11 +560,8 @@ func (s *save) newest(ctx context.Context, q querier, path string, far bool) (*s
 	if err != nil || c == nil {
 		return nil, err
 	}
-	rows, err := chain(ctx, q, c.hash)
-	if err != nil || !far && slices.ContainsFunc(rows, func(r blob.Row) bool { return r.Name != "" }) {
-		return nil, nil //nolint:nilerr // as said
-	}
-	if c.content, err = s.d.unpack(ctx, c.hash, rows); err != nil {
+	c.rows, err = chain(ctx, q, c.hash)
+	if err != nil || !far && slices.ContainsFunc(c.rows, func(r blob.Row) bool { return r.Name != "" }) {
 		return nil, nil //nolint:nilerr // as said
 	}
 	return c, nil

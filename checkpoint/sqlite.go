@@ -268,7 +268,7 @@ func (s *sqliteCatalog) begin(ctx context.Context, c *conn, synced bool) (end fu
 }
 
 func (s *sqliteCatalog) look(ctx context.Context, c *conn) error {
-	_, err := c.ExecContext(context.WithoutCancel(ctx), "BEGIN") // it takes no time, and what was cut off may have begun
+	_, err := c.ExecContext(ctx, "BEGIN")
 	return err
 }
 
