@@ -616,7 +616,7 @@ var flaws = map[audit.Flaw]string{
 	audit.Early:       "{records} removed by rotation, and what is left does not reach back 30 days",
 	audit.Gone:        "{records} removed by rotation, or moved elsewhere",
 	audit.NotCompared: "the ends that are on record in the fleet were not compared: it can't be reached",
-	audit.OtherLog:    "another log is on record in the fleet for this host and directory: the directory was made anew, or somebody took machine away",
+	audit.OtherLog:    "another log is on record in the fleet for this host and directory: the directory was made anew, or somebody removed its file machine",
 }
 
 // findingText says what a finding means, and where.

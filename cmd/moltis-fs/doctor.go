@@ -59,7 +59,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	}
 	found := append(doctor.Look(o), in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
 	if st != nil && st.Why != "" {
-		found = append(found, doctor.Finding{Level: doctor.Hazard, About: "fleet", What: st.Why, Hint: "mend [tools.fs.fleet]: docs/fleet.md"})
+		found = append(found, doctor.Finding{Level: doctor.Hazard, About: "fleet", What: st.Why, Hint: "start it, or mend [tools.fs.fleet]: docs/fleet.md"})
 	}
 	hazards := slices.ContainsFunc(found,
 		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })

@@ -42,9 +42,9 @@ const (
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
 
-// Whoever has ends of a log on record elsewhere notes these: then it is not fully verified.
+// NotCompared and OtherLog are noted by a caller of Verify that has ends of the log on record elsewhere: the log is not fully verified then.
 const (
-	NotCompared Flaw = "not_compared" // they could not be had
+	NotCompared Flaw = "not_compared" // those ends could not be had
 	OtherLog    Flaw = "other_log"    // another log is on record for the same place
 )
 

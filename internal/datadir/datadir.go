@@ -149,8 +149,8 @@ func othersMay(dir string, logger *slog.Logger) error {
 const machineName = "machine"
 
 // Machine gives the name of the machine that the data directory dir is, such as "web-1-X3QJ7T2M5K4A": the name that the host had when it was
-// made, for people, and something random. It is made once, whichever process comes first, and only where create says so; "" where there is
-// none. All that tells machines apart goes by it: a directory that is copied is the same machine twice.
+// made, for people, and something random. Where there is none it is "", or with create it is made, once, whichever process comes first.
+// All that tells machines apart goes by it: a directory that is copied is the same machine twice.
 func Machine(dir string, create bool) (name string, err error) {
 	flags := os.O_RDONLY
 	if create {
@@ -183,7 +183,7 @@ func Machine(dir string, create bool) (name string, err error) {
 	host, _ := os.Hostname() //nolint:errcheck // then the random part has to do
 	name = cmp.Or(strings.Join(strings.Fields(host), "-"), "host") + "-" + rand.Text()[:12]
 	if _, err = f.WriteAt([]byte(name+"\n"), 0); err == nil {
-		err = f.Sync()
+		err = errors.Join(f.Sync(), localdir.Sync(dir)) // rows of the fleet go by it
 	}
 	return name, err
 }

@@ -584,24 +584,27 @@ func TestFleetOtherView(t *testing.T) {
 		run  act
 		dies func(ws string) bool // as soon as there is a row
 		back bool                 // the machine
+		away bool                 // the trash, while the change is given up
 	}{
-		"move, back":       {"f", moves("f", "e"), row, true},
-		"untrash, back":    {"t", untrashes, row, true},
-		"move":             {"f", moves("f", "e"), row, false},
-		"move, half-way":   {"f", moves("f", "x"), has("f", ""), false},
-		"untrash, made":    {"t", untrashes, has("t", "t\n"), false},
-		"delete, made":     {"f", deletes("f"), has("f", ""), false},
-		"write, staged":    {"f", writes("new\n", "f"), staged, false},
-		"writes, half-way": {"f", writes("new\n", "f", "e"), has("f", "new\n"), false},
+		"move, back":       {"f", moves("f", "e"), row, true, false},
+		"untrash, back":    {"t", untrashes, row, true, false},
+		"move":             {"f", moves("f", "e"), row, false, false},
+		"move, half-way":   {"f", moves("f", "x"), has("f", ""), false, false},
+		"untrash, made":    {"t", untrashes, has("t", "t\n"), false, false},
+		"delete, made":     {"f", deletes("f"), has("f", ""), false, false},
+		"delete, unseen":   {"f", deletes("f"), has("f", ""), false, true},
+		"untrash, unseen":  {"t", untrashes, row, false, true},
+		"write, staged":    {"f", writes("new\n", "f"), staged, false, false},
+		"writes, half-way": {"f", writes("new\n", "f", "e"), has("f", "new\n"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			otherView(t, c.path, c.run, c.dies, c.back)
+			otherView(t, c.path, c.run, c.dies, c.back, c.away)
 		})
 	}
 }
 
-func otherView(t *testing.T, path string, run act, dies func(ws string) bool, back bool) {
+func otherView(t *testing.T, path string, run act, dies func(ws string) bool, back, away bool) {
 	b := newBox(t, 0) // the leases that end are ended in the database
 	db := b.sql()
 	var on atomic.Bool
@@ -687,7 +690,14 @@ func otherView(t *testing.T, path string, run act, dies func(ws string) bool, ba
 		if _, err := os.Lstat(b.ws + "/f"); err != nil { // somebody else has its place by now
 			must(t, os.WriteFile(b.ws+"/f", []byte("theirs\n"), 0o600))
 		}
+		trash, err := filepath.Glob(b.ws + "/.moltis-trash*")
+		if must(t, err); away {
+			must(t, os.Rename(trash[0], b.ws+"-trash")) // as where its volume is not there
+		}
 		must(t, restore(true, engine.OnConflictSkip))
+		if away {
+			must(t, os.Rename(b.ws+"-trash", trash[0]))
+		}
 		if err := other.adds(path, "more"); engine.OtherView.In(err) {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ type rollback struct {
 	failed int    // the step that could not be made, with live
 	left   string // the lasting name of what could not be put back
 	hidden bool   // nothing of it was ever published
-	blind  bool   // the identities in its rows mean nothing here: what is at a name counts as what was to be there
+	blind  bool   // the identities in its rows mean nothing here: whatever is at a name counts as the thing that they name
 }
 
 // before is the state of a path before a change.
@@ -289,7 +289,7 @@ func (e *Engine) endLate(wait time.Duration) {
 		}
 		o := late.(openOp)
 		var err error
-		for tries := 0; tries < 20 || errors.Is(err, fleet.ErrFenced); tries++ { // connections may have broken that nobody has used since
+		for tries := 0; tries < 20 || errors.Is(err, fleet.ErrFenced); tries++ { // each may meet another connection that broke since its last use
 			var ctx context.Context
 			if ctx, err = e.leased(context.Background()); err == nil {
 				err = e.own().recoverOp(ctx, o, until)
@@ -1330,11 +1330,12 @@ func (p *rollback) settleTrash(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		slot, is := s.To, idAt(at.to)
+		slot, in := s.To, at.to
 		if inTrash(s.Path) {
-			slot, is = s.Path, idAt(at.place)
+			slot, in = s.Path, at.place
 		}
-		there := is == s.Before.ID || p.blind && is != ""
+		is := idAt(in)
+		there := is == s.Before.ID || p.blind && (in == nil || is != "") // a directory that is not seen here may have it
 		at.close()
 		for _, unsettled := range []bool{true, false} {
 			entries, err := p.c.entriesAt(ctx, p.db, s.name(), unsettled)

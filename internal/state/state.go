@@ -12,7 +12,8 @@ import (
 )
 
 // Files are the files of one directory, by names that are the caller's own. A reader sees a file as it was before a change or as it is
-// after it, never a mixture. The error of a file that is not there is fs.ErrNotExist; that of what can't be asked now, and may be later, is an *outage.Error. Files are safe for concurrent use, also by several processes.
+// after it, never a mixture. The error of a file that is not there is fs.ErrNotExist; that of files that can't be reached now, but may be later, is
+// an *outage.Error. Files are safe for concurrent use, also by several processes.
 type Files interface {
 	// Open opens a file for reading. Of a file of several pieces the later ones may be fetched as they are asked for: fs.ErrNotExist
 	// in the middle says that the file has been removed or replaced meanwhile.

@@ -428,7 +428,7 @@ func TestOutage(t *testing.T) {
 	wire.Cut()
 	w.do(chromedp.Reload())
 	w.shows("What waits can’t be shown.")
-	w.shows("the fleet's database can't be reached")
+	w.shows("the database of the fleet can't be reached")
 	wire.Mend()
 	w.shows("Nothing waits.")
 	w.fine()
