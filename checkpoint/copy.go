@@ -169,9 +169,6 @@ func (c *copier) copy(ctx context.Context, seq int64) error {
 				if err == nil {
 					there, err = c.write(ctx, tx, s, r)
 				}
-				if err == nil && !there && len(s.large) > 0 { // nothing names it: it was purged, or is there by now
-					err = errMoved
-				}
 				return err
 			})
 		}
@@ -577,7 +574,6 @@ func (c *copier) putContent(ctx context.Context, tx *tx, s *save, p *parcel) err
 		if err == nil && st.depth < 0 {
 			anew := c.to.o.EncryptTo != "" || base != nil && (base.key != 0 || base.depth >= blob.MaxDepth)
 			ahead := s.large[row.Hash]
-			delete(s.large, row.Hash)
 			anew = anew && row.Codec&blob.CodecSealed == 0
 			var body []byte
 			switch {

@@ -53,9 +53,10 @@ type save struct {
 	seq   int64
 	id    ID
 	large map[blob.Hash]*packed
-	names []string // in the blob store, of those of large that lie there
-	swept int64    // see DB.removeUnnamed: as it was before these were put there
-	added int64    // bytes that the rows and contents take, about
+	names []string        // in the blob store, of those of large that lie there
+	named map[string]bool // in a row of this save
+	swept int64           // see DB.removeUnnamed: as it was before these were put there
+	added int64           // bytes that the rows and contents take, about
 	// contentID is the number of the newest content.
 	contentID int64
 	missing   []Skip
@@ -89,7 +90,7 @@ var errAgain = fmt.Errorf("%w: retention or a purge came in between", ErrBusy)
 // Then they are put there once more, under other names.
 func (s *save) transact(ctx context.Context, fn func(context.Context, *tx) error) (err error) {
 	for try := 0; try == 0 || try < 10 && errors.Is(err, errAgain); try++ {
-		*s = save{d: s.d, op: s.op, come: s.come, large: map[blob.Hash]*packed{}}
+		*s = save{d: s.d, op: s.op, come: s.come, large: map[blob.Hash]*packed{}, named: map[string]bool{}}
 		if err = s.ahead(ctx); err == nil {
 			err = s.d.transact(ctx, func(ctx context.Context, tx *tx) error {
 				if len(s.names) > 0 {
@@ -100,15 +101,15 @@ func (s *save) transact(ctx context.Context, fn func(context.Context, *tx) error
 				return fn(ctx, tx)
 			})
 		}
-		if err != nil && !errors.As(err, new(*SyncError)) {
-			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
-			// and that names these.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			for _, name := range s.names {
-				s.d.blobs.Delete(ctx, name) //nolint:errcheck // gc takes what stays for rubbish
-			}
-			cancel()
+		var unnamed []string
+		if !errors.As(err, new(*SyncError)) { // a power cut may bring back what the disk did not confirm, and that names them
+			unnamed = slices.DeleteFunc(s.names, func(name string) bool { return err == nil && s.named[name] })
 		}
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		for _, name := range unnamed {
+			s.d.blobs.Delete(soon, name) //nolint:errcheck // gc takes what stays for rubbish
+		}
+		cancel()
 	}
 	return err
 }
@@ -515,6 +516,7 @@ func (s *save) packed(ctx context.Context, h blob.Hash, content []byte, base *st
 // write writes the row r of c, whose delta stands on base.
 func (s *save) write(ctx context.Context, tx *tx, c *stored, r *blob.Row, base *stored) error {
 	s.added += contentBytes + r.Bytes
+	s.named[r.Name] = true
 	var baseID any
 	c.key, c.depth = r.Key, 0
 	if r.Codec&blob.CodecDelta != 0 {

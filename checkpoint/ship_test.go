@@ -382,27 +382,37 @@ func (o onPut) Put(ctx context.Context, name string, z []byte) error {
 
 // While an operation is sent a save brings a content that it only named, and a purge takes one that it has. Both are seen.
 func TestContentsChangeWhileTheyAreSent(t *testing.T) {
-	named, secret, large := []byte("of this only the hash is known"), []byte("a secret that must go"), incompressible(1, 400<<10)
+	named, large := []byte("of this only the hash is known"), incompressible(1, 400<<10)
+	secrets := [][]byte{[]byte("a secret that must go"), incompressible(2, 400<<10)}
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
 	var s *checkpoint.Shipper
 	change := sync.OnceFunc(func() {
 		save(t, local, op(edit("/w/a", named, nil)))
-		if _, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: s.Forget}); err != nil {
-			t.Error(err)
+		for _, secret := range secrets {
+			if _, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: s.Forget}); err != nil {
+				t.Error(err)
+			}
 		}
 	})
-	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onPut{&blob.Files{Dir: t.TempDir()}, change}})
+	files := &blob.Files{Dir: t.TempDir()}
+	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onPut{files, change}})
 	s = checkpoint.Sender(local, remote)
 	first := edit("/w/a", nil, named)
 	first.AfterContent = nil
-	save(t, local, op(first, edit("/w/b", large, nil), edit("/w/c", secret, nil)))
+	save(t, local, op(first, edit("/w/b", large, nil), edit("/w/c", secrets[0], nil), edit("/w/d", secrets[1], nil)))
 	round(t, s)
 	behind(t, local, 0)
 	if b, err := remote.Content(ctx, sum(named)); err != nil || string(b) != string(named) {
 		t.Errorf("what a save brought: %q, %v", b, err)
 	}
-	if _, err := remote.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
-		t.Error("what a purge took: ", err)
+	for _, secret := range secrets {
+		if _, err := remote.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
+			t.Error("what a purge took: ", err)
+		}
+	}
+	left := 0
+	if err := files.List(ctx, func(string, int64) error { left++; return nil }); err != nil || left != 1 {
+		t.Errorf("%d large contents are left, not one: %v", left, err)
 	}
 	sameAnswers(t, "changed", answers(t, remote), answers(t, local))
 }

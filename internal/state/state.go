@@ -18,7 +18,7 @@ type Files interface {
 	// Open opens a file for reading. Of a file of several pieces the later ones may be fetched as they are asked for: fs.ErrNotExist
 	// in the middle says that the file has been removed or replaced meanwhile.
 	Open(name string) (io.ReadCloser, error)
-	// Since reads what came to a file behind m, and moves m there. With anew it is another file than that of m, or the first look: then
+	// Since reads what came to a file behind m, and moves m there. With anew it may be another file than that of m, or it is the first look: then
 	// tail has all of it, which is nothing where no file is.
 	Since(name string, m *Mark) (tail []byte, anew bool, err error)
 	// List gives the names of the files, in any order.

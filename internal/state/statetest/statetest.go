@@ -138,9 +138,12 @@ func appendTo(t *testing.T, open func() state.Files) {
 			var m state.Mark
 			for end := false; ; {
 				tail, anew, err := f.Since("a", &m)
-				if err != nil || anew && len(followed[i]) > 0 {
-					t.Error("it is no other file: ", err)
+				if err != nil {
+					t.Error(err)
 					return
+				}
+				if anew { // a directory can't tell it from another file while the system has noted that it was written, and not yet its size
+					followed[i] = nil
 				}
 				followed[i] = append(followed[i], tail...)
 				if end {
