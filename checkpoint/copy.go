@@ -55,6 +55,7 @@ type copier struct {
 	// trash. What retention took of from was in to before.
 	ships bool
 
+	keys    map[int64][]byte      // of from, by their numbers, as far as rows have them
 	last    map[blob.Hash]*parcel // of the operation before, or of this one as it was read before
 	again   bool                  // a content was gone: what is gone again is damaged
 	whole   map[blob.Hash]bool    // contents that nothing in to may be the base of
@@ -218,11 +219,15 @@ func (c *copier) large(ctx context.Context, r *record) (out []piece, err error) 
 	return out, err
 }
 
-// sent notes that to has r, if nothing of it changed since it was read. That need not be durable: an operation that is sent again is found
-// there.
+// sent notes that to has r, or has it as it was if it changed since it was read. That need not be durable: an operation that is sent again is
+// found there.
 func (c *copier) sent(ctx context.Context, r *record) error {
 	return c.from.write(ctx, "noting what was sent", false, func(ctx context.Context, tx *tx) error {
-		return tx.exec(ctx, "DELETE FROM unsent WHERE op=? AND draw=?", r.seq, r.draw)
+		err := tx.exec(ctx, "DELETE FROM unsent WHERE op=? AND draw=?", r.seq, r.draw)
+		if err == nil { // if the retention of to takes it, it does not come again, after what came after it
+			err = tx.exec(ctx, "UPDATE unsent SET fresh=0 WHERE op=?", r.seq)
+		}
+		return err
 	})
 }
 
@@ -379,7 +384,11 @@ func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, last *p
 	}
 	sealed := errors.Is(err, ErrSealed)
 	for i := range rows {
-		if r := &rows[i]; sealed && r.Name != "" && r.Z == nil {
+		r := &rows[i]
+		if none := c.takeKey(ctx, h, r.Key); none != nil {
+			err, sealed = none, false
+		}
+		if sealed && r.Name != "" && r.Z == nil {
 			var none error
 			if r.Z, none = c.from.blobs.Get(ctx, r.Name, r.Bytes); none != nil {
 				err, sealed = none, false
@@ -398,6 +407,22 @@ func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, last *p
 		return nil, err
 	}
 	return &parcel{rows: rows, sealed: sealed}, nil
+}
+
+// takeKey reads the key that has the number id in from, 0 for none: in the transaction that needs it to would wait for from.
+func (c *copier) takeKey(ctx context.Context, h *history, id int64) error {
+	if id == 0 || c.keys[id] != nil {
+		return nil
+	}
+	wrapped, err := one[[]byte](ctx, h.q, "SELECT wrapped FROM seal WHERE id=?", id)
+	if err == nil && wrapped == nil {
+		err = &CorruptError{"", "its key is missing"}
+	}
+	if c.keys == nil {
+		c.keys = map[int64][]byte{}
+	}
+	c.keys[id] = wrapped
+	return err
 }
 
 // write writes the rows of r. there: to had the operation, or had it before its retention took it.
@@ -440,6 +465,12 @@ func (c *copier) insert(ctx context.Context, tx *tx, s *save, r *record) error {
 	last, err := tx.latest(ctx, s.op)
 	if err != nil {
 		return err
+	}
+	if c.far { // from here on nobody saves
+		waits, err := one[bool](ctx, tx, "SELECT EXISTS (SELECT 1 FROM unsent u JOIN op ON op.seq=u.op WHERE u.fresh=1 AND op.session=?)", last.session)
+		if err != nil || waits {
+			return cmp.Or(err, ErrElsewhere)
+		}
 	}
 	s.id, s.seq, s.contentID = r.c.ID, last.op+1, last.content
 	s.added = opBytes + changeBytes*int64(len(s.op.Changes))
@@ -588,11 +619,11 @@ func (c *copier) putContent(ctx context.Context, tx *tx, s *save, p *parcel) err
 				if body, err = c.from.unpack(ctx, row.Hash, p.rows[i:]); err == nil {
 					row, err = s.packed(ctx, row.Hash, body, nil)
 				}
-			case ahead != nil:
+			case row.Name != "" && (ahead == nil || ahead.of != row.Name): // it was packed anew, or brought, since the large ones were put
+				err = errMoved
+			case row.Name != "":
 				row.Name = ahead.row.Name
 				row.Key, err = c.key(ctx, tx, row.Key)
-			case row.Name != "":
-				err = errAgain
 			default:
 				row.Key, err = c.key(ctx, tx, row.Key)
 			}
@@ -613,15 +644,8 @@ func (c *copier) key(ctx context.Context, tx *tx, id int64) (to int64, err error
 	if id == 0 {
 		return 0, nil
 	}
-	wrapped, err := one[[]byte](ctx, c.from.r, "SELECT wrapped FROM seal WHERE id=?", id)
-	if err == nil && wrapped == nil {
-		err = &CorruptError{"", "its key is missing"}
-	}
-	if err == nil {
-		to, err = one[int64](ctx, tx, "SELECT id FROM seal WHERE wrapped=?", wrapped)
-	}
-	if err == nil && to == 0 {
-		to, err = one[int64](ctx, tx, "INSERT INTO seal(wrapped) VALUES(?) RETURNING id", wrapped)
+	if to, err = one[int64](ctx, tx, "SELECT id FROM seal WHERE wrapped=?", c.keys[id]); err == nil && to == 0 {
+		to, err = one[int64](ctx, tx, "INSERT INTO seal(wrapped) VALUES(?) RETURNING id", c.keys[id])
 	}
 	return to, err
 }

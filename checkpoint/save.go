@@ -80,6 +80,7 @@ type packed struct {
 	content []byte
 	base    *stored
 	row     blob.Row
+	of      string // of a row that came packed: its name where it came from
 }
 
 // errAgain says that the rows have changed so much since the contents of a save were packed that they are packed anew.
@@ -155,7 +156,7 @@ func (s *save) ahead(ctx context.Context) error {
 				return err
 			}
 			if !there {
-				s.large[p.row.Hash] = &packed{content: p.body, row: p.row}
+				s.large[p.row.Hash] = &packed{content: p.body, row: p.row, of: p.row.Name}
 			}
 		}
 		s.swept, err = one[int64](ctx, q, sweptQuery)

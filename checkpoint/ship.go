@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +117,9 @@ func (s *Shipper) begin(ctx context.Context) (remote *DB, err error) {
 		return nil, err
 	}
 	return remote, s.local.write(ctx, "beginning to ship", true, func(ctx context.Context, tx *tx) error {
-		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? ON CONFLICT DO NOTHING", drawn(), c.through)
+		// If another process was first, what was fetched since then is not unsent.
+		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? AND NOT EXISTS (SELECT 1 FROM meta"+
+			" WHERE k='ships') ON CONFLICT DO NOTHING", drawn(), c.through)
 		if err == nil {
 			err = tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('ships', 1) ON CONFLICT DO NOTHING")
 		}
@@ -205,12 +206,8 @@ func (s *Shipper) Fetch(ctx context.Context, principal, session string) (operati
 	if err == nil && c.through == 0 && here > waiting { // retention took them there
 		c.through, err = one[int64](ctx, remote.r, "SELECT coalesce(gone, 0) FROM session WHERE principal=? AND name=?", principal, session)
 	}
-	if err == nil && waiting == 0 {
+	if err == nil {
 		err = c.run(ctx)
-	} else if err == nil {
-		if next, nerr := c.next(ctx); next != 0 || nerr != nil {
-			err = cmp.Or(nerr, ErrElsewhere)
-		}
 	}
 	if err != nil {
 		err = fmt.Errorf("fetching the checkpoints of a session: %w", err)

@@ -1,9 +1,12 @@
 package checkpoint_test
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand"
 	"path/filepath"
@@ -12,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"filippo.io/age"
 
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/blob"
@@ -380,14 +385,14 @@ func (o onPut) Put(ctx context.Context, name string, z []byte) error {
 	return o.Store.Put(ctx, name, z)
 }
 
-// While an operation is sent a save brings a content that it only named, and a purge takes one that it has. Both are seen.
+// While an operation is sent a save brings contents that it only named, and a purge takes some that it has. Both are seen.
 func TestContentsChangeWhileTheyAreSent(t *testing.T) {
-	named, large := []byte("of this only the hash is known"), incompressible(1, 400<<10)
+	named, large := [][]byte{[]byte("of this only the hash is known"), incompressible(3, 400<<10)}, incompressible(1, 400<<10)
 	secrets := [][]byte{[]byte("a secret that must go"), incompressible(2, 400<<10)}
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
 	var s *checkpoint.Shipper
 	change := sync.OnceFunc(func() {
-		save(t, local, op(edit("/w/a", named, nil)))
+		save(t, local, op(edit("/w/a0", named[0], nil), edit("/w/a1", named[1], nil)))
 		for _, secret := range secrets {
 			if _, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: s.Forget}); err != nil {
 				t.Error(err)
@@ -397,13 +402,16 @@ func TestContentsChangeWhileTheyAreSent(t *testing.T) {
 	files := &blob.Files{Dir: t.TempDir()}
 	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onPut{files, change}})
 	s = checkpoint.Sender(local, remote)
-	first := edit("/w/a", nil, named)
-	first.AfterContent = nil
-	save(t, local, op(first, edit("/w/b", large, nil), edit("/w/c", secrets[0], nil), edit("/w/d", secrets[1], nil)))
+	first := op(edit("/w/a0", nil, named[0]), edit("/w/a1", nil, named[1]), edit("/w/b", large, nil), edit("/w/c", secrets[0], nil),
+		edit("/w/d", secrets[1], nil))
+	first.Changes[0].AfterContent, first.Changes[1].AfterContent = nil, nil
+	save(t, local, first)
 	round(t, s)
 	behind(t, local, 0)
-	if b, err := remote.Content(ctx, sum(named)); err != nil || string(b) != string(named) {
-		t.Errorf("what a save brought: %q, %v", b, err)
+	for i, want := range append(named, large) {
+		if b, err := remote.Content(ctx, sum(want)); err != nil || !bytes.Equal(b, want) {
+			t.Errorf("content %d has %d bytes: %v", i, len(b), err)
+		}
 	}
 	for _, secret := range secrets {
 		if _, err := remote.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
@@ -411,10 +419,118 @@ func TestContentsChangeWhileTheyAreSent(t *testing.T) {
 		}
 	}
 	left := 0
-	if err := files.List(ctx, func(string, int64) error { left++; return nil }); err != nil || left != 1 {
-		t.Errorf("%d large contents are left, not one: %v", left, err)
+	if err := files.List(ctx, func(string, int64) error { left++; return nil }); err != nil || left != 2 {
+		t.Errorf("%d large contents are left, not two: %v", left, err)
 	}
 	sameAnswers(t, "changed", answers(t, remote), answers(t, local))
+}
+
+// While a large delta is sent a purge takes what it stands on, and so packs it anew: its new row is not written over its old bytes.
+func TestABaseIsPurgedWhileItIsSent(t *testing.T) {
+	secret := incompressible(1, 600<<10)
+	large := append(slices.Clone(secret[:300<<10]), incompressible(2, 300<<10)...)
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	purge := sync.OnceFunc(func() {
+		if _, err := local.Purge(ctx, checkpoint.Purge{Hash: sum(secret)}); err != nil {
+			t.Error(err)
+		}
+	})
+	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onPut{&blob.Files{Dir: t.TempDir()}, purge}})
+	save(t, local, op(edit("/w/a", secret, large)))
+	round(t, checkpoint.Sender(local, remote))
+	behind(t, local, 0)
+	if b, err := remote.Content(ctx, sum(large)); err != nil || !bytes.Equal(b, large) {
+		t.Errorf("%d bytes: %v", len(b), err)
+	}
+	if _, err := remote.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
+		t.Error(err)
+	}
+	sound(t, remote)
+}
+
+// onGet calls get before a content is read.
+type onGet struct {
+	blob.Store
+	get func() error
+}
+
+func (o onGet) Get(ctx context.Context, name string, size int64) ([]byte, error) {
+	if err := o.get(); err != nil {
+		return nil, err
+	}
+	return o.Store.Get(ctx, name, size)
+}
+
+// An operation is marked while it is sent, and the remote store's retention takes it before the mark is sent: it does not come again after what
+// came after it.
+func TestMarkedWhileItIsSent(t *testing.T) {
+	var local *checkpoint.DB
+	var first checkpoint.ID
+	gone := onGet{&blob.Files{Dir: t.TempDir()}, func() error { // a content that is gone is looked for each time that the operation is read
+		return errors.Join(local.Label(ctx, first, ann, "here"), fs.ErrNotExist)
+	}}
+	local = open(t, t.TempDir(), checkpoint.Options{Ships: true, Blobs: gone})
+	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
+	s := checkpoint.Sender(local, remote)
+	first = save(t, local, op(edit("/w/a", incompressible(1, 400<<10), nil)))
+	last := save(t, local, op(edit("/w/b", nil, []byte("1"))))
+	round(t, s)
+	behind(t, local, 1)
+	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
+		t.Fatal(r, err)
+	}
+	round(t, s)
+	behind(t, local, 0)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{last}) {
+		t.Errorf("%v came again", got)
+	}
+}
+
+// A session changes something here while it is fetched: what comes after that would be out of order.
+func TestSavedWhileItIsFetched(t *testing.T) {
+	a, b := open(t, t.TempDir(), checkpoint.Options{Ships: true}), open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	saving := sync.OnceFunc(func() { save(t, b, op(edit("/w/b", nil, []byte("1")))) })
+	remote := open(t, t.TempDir(), checkpoint.Options{Blobs: onGet{&blob.Files{Dir: t.TempDir()}, func() error { saving(); return nil }}})
+	save(t, a, op(edit("/w/a", incompressible(1, 400<<10), nil)))
+	round(t, checkpoint.Sender(a, remote))
+	if n, err := checkpoint.Sender(b, remote).Fetch(ctx, ann.Principal, ann.Session); n != 0 || !errors.Is(err, checkpoint.ErrElsewhere) {
+		t.Error(n, err)
+	}
+	if n := len(order(t, b)); n != 1 {
+		t.Errorf("%d operations are here", n)
+	}
+}
+
+// A key of contents is missing: they are damaged, and all else is sent.
+func TestShipWithoutAKey(t *testing.T) {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	local, remote := open(t, dir, checkpoint.Options{Ships: true, EncryptTo: id.Recipient().String()}), open(t, t.TempDir(), checkpoint.Options{})
+	first := save(t, local, op(edit("/w/a", []byte("1"), nil)))
+	if err := local.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+	if err == nil {
+		_, err = db.Exec("DELETE FROM seal")
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	local = open(t, dir, checkpoint.Options{Ships: true})
+	last := save(t, local, op(edit("/w/b", []byte("2"), nil)))
+	round(t, checkpoint.Sender(local, remote))
+	behind(t, local, 0)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{first, last}) {
+		t.Errorf("%v", got)
+	}
+	if c, err := remote.Get(ctx, first, ann); err != nil || c.Changes[0].Skipped != checkpoint.SkipDamaged {
+		t.Errorf("%+v %v", c, err)
+	}
 }
 
 // The database of the fleet is gone for a while: saves go on, and all arrives when it is back.
