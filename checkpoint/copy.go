@@ -49,7 +49,7 @@ func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 type copier struct {
 	from, to *DB
 	who      Scope // whose operations: of one session, or of anybody
-	far      bool  // from may be slow to answer, and saves to to must not wait: operations are read before the transaction that writes them
+	far      bool  // from is the store that to is shipped to. Saves to to must not wait for it: operations are read before the transaction that writes them
 	evict    bool  // to makes room as for a save
 	// ships is set where only what is unsent in from is copied, and not unsent after that. An operation that to has gets its marks, outcome and
 	// trash. What retention took of from was in to before.
@@ -511,6 +511,9 @@ func (c *copier) insert(ctx context.Context, tx *tx, s *save, r *record) error {
 		if err == nil && of.AfterSkipped != "" {
 			err = tx.exec(ctx, "UPDATE change SET askipped=? WHERE op=? AND n=?", of.AfterSkipped, s.seq, i)
 		}
+	}
+	if err == nil && !c.far { // else it comes from the store that to is shipped to
+		err = c.to.unsent(ctx, tx, true, "seq=?", s.seq)
 	}
 	return err
 }

@@ -501,6 +501,18 @@ func TestSavedWhileItIsFetched(t *testing.T) {
 	}
 }
 
+// A history that is copied into a store that is shipped is shipped, too.
+func TestCopyIsShipped(t *testing.T) {
+	local, remote, s := shipped(t)
+	round(t, s)
+	from := open(t, t.TempDir(), checkpoint.Options{})
+	series(t, from, "/w/a", 2000, 3, 1)
+	copied(t, from, local)
+	behind(t, local, 3)
+	round(t, s)
+	sameAnswers(t, "copied and shipped", answers(t, remote), answers(t, from))
+}
+
 // A key of contents is missing: they are damaged, and all else is sent.
 func TestShipWithoutAKey(t *testing.T) {
 	id, err := age.GenerateX25519Identity()
