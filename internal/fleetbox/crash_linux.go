@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,11 +23,13 @@ func (s *Server) Crash() error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // from here on it starts no others
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil {
 		return err
 	}
+	err = turns(postmaster, "T", "Z", "") // from then on it starts no others, and those that end keep their numbers
 	family := []int{postmaster}
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+	dirs, globbed := filepath.Glob("/proc/[0-9]*")
+	err = errors.Join(err, globbed)
 	for _, dir := range dirs {
 		if _, parent := state(dir); parent == postmaster {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -37,16 +40,22 @@ func (s *Server) Crash() error {
 		err = errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	for _, pid := range family { // one that has its memory still keeps the next server from starting
-		for end := time.Now().Add(30 * time.Second); err == nil; <-time.After(time.Millisecond) {
-			if letter, _ := state("/proc/" + strconv.Itoa(pid)); letter == "Z" || letter == "" {
-				break
-			}
-			if time.Now().After(end) {
-				err = errors.New("a killed server is there still")
-			}
-		}
+		err = errors.Join(err, turns(pid, "Z", ""))
 	}
 	return err
+}
+
+// turns waits until a process has one of these letters of a state. "": it is gone.
+func turns(pid int, letters ...string) error {
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(time.Millisecond) {
+		letter, _ := state("/proc/" + strconv.Itoa(pid))
+		if slices.Contains(letters, letter) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.New("a process of the server is " + letter + " still")
+		}
+	}
 }
 
 // state gives the letter of a process's state, and its parent. "": there is no such process.

@@ -187,15 +187,13 @@ func (s *Server) Start() error {
 		return err
 	}
 	defer db.Close() //nolint:errcheck // it has only asked
-	for end := time.Now().Add(30 * time.Second); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		ctx, cancel := context.WithDeadline(context.Background(), end) // a busy machine takes long to answer
 		err = db.PingContext(ctx)
+		cancel()
 		if err == nil || time.Now().After(end) {
-			cancel()
 			break
 		}
-		<-ctx.Done() // it is asked ten times a second
-		cancel()
 	}
 	if err != nil {
 		text, _ := os.ReadFile(filepath.Join(s.dir, "log"))

@@ -159,7 +159,10 @@ func (w *world) serve(config, listen string) {
 	w.must(err)
 	w.must(w.server.Start())
 	server := w.server
-	w.t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	w.t.Cleanup(func() { // in order: what the page has asked for last may be making files
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
 	w.said = bufio.NewReader(said)
 	all := ""
 	for at := regexp.MustCompile(`(http://\S+)/console/#code=(\S+)`); ; {
