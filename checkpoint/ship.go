@@ -120,6 +120,9 @@ func (s *Shipper) begin(ctx context.Context) (remote *DB, err error) {
 		// If another process was first, what was fetched since then is not unsent.
 		err := tx.exec(ctx, "INSERT INTO unsent(op, draw, fresh) SELECT seq, ?, 1 FROM op WHERE seq > ? AND NOT EXISTS (SELECT 1 FROM meta"+
 			" WHERE k='ships') ON CONFLICT DO NOTHING", drawn(), c.through)
+		if err == nil { // they are copied, and retention may take them there before their marks are sent
+			err = tx.exec(ctx, "UPDATE unsent SET fresh=0 WHERE op <= ?", c.through)
+		}
 		if err == nil {
 			err = tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('ships', 1) ON CONFLICT DO NOTHING")
 		}

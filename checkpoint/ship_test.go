@@ -352,6 +352,34 @@ func TestShipBegins(t *testing.T) {
 	}
 }
 
+// What the beginning of shipping copied, and retention of the remote store took before it was sent, does not come again, out of order. Marks that
+// were set meanwhile are sent.
+func TestShipBeginsWithWhatGoesThere(t *testing.T) {
+	t.Parallel()
+	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})
+	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
+	save(t, local, op(edit("/w/a", []byte("1"), []byte("2"))))
+	last := save(t, local, op(edit("/w/a", []byte("2"), []byte("3"))))
+	s := checkpoint.Sender(local, remote)
+	if _, err := s.Fetch(ctx, ann.Principal, ann.Session); err != nil { // it begins, and sends nothing
+		t.Fatal(err)
+	}
+	if r, err := remote.GC(ctx, false); err != nil || r.Checkpoints != 1 {
+		t.Fatal(r, err)
+	}
+	if err := local.Label(ctx, last, ann, "late"); err != nil {
+		t.Fatal(err)
+	}
+	round(t, s)
+	behind(t, local, 0)
+	if got := order(t, remote); !slices.Equal(got, []checkpoint.ID{last}) {
+		t.Errorf("%v", got)
+	}
+	if c, err := remote.Get(ctx, last, ann); err != nil || c.Label != "late" {
+		t.Error(c, err)
+	}
+}
+
 // A purge of the local store reaches the remote one, and what was read before it is not sent after it.
 func TestPurgeOfWhatIsShipped(t *testing.T) {
 	local, remote, s := shipped(t)
