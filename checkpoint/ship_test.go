@@ -500,6 +500,7 @@ func TestMarkedWhileItIsSent(t *testing.T) {
 	local = open(t, t.TempDir(), checkpoint.Options{Ships: true, Blobs: gone})
 	remote := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 1, KeepLast: checkpoint.KeepNone})
 	s := checkpoint.Sender(local, remote)
+	round(t, s) // it begins
 	first = save(t, local, op(edit("/w/a", incompressible(1, 400<<10), nil)))
 	last := save(t, local, op(edit("/w/b", nil, []byte("1"))))
 	round(t, s)
