@@ -22,62 +22,63 @@ var ErrNotEmpty = errors.New("there is something in it already")
 // Backup writes a copy of the store into dir, a directory that is empty or not there yet. Others may
 // save meanwhile: the copy is the store of one moment, and on stable storage on return. Operations
 // that are under way at that moment count as done in it. The copy is a store: Open opens it.
-// A store in PostgreSQL is copied operation by operation, up to the first one that is under way; what
-// retention or a purge takes meanwhile may be in the copy or not.
+// A store in PostgreSQL is copied operation by operation, up to the first one that is under way: copied
+// counts them, as Copy does, and those that stay behind. What retention or a purge takes meanwhile may be
+// in the copy or not. For a store in a file copied is zero.
 //
 // A tree that was moved to the trash as a complete lies beside the workspace and is not in the copy.
-func (d *DB) Backup(ctx context.Context, dir string) (err error) {
+func (d *DB) Backup(ctx context.Context, dir string) (copied Copied, err error) {
 	if err := d.enter(); err != nil {
-		return err
+		return copied, err
 	}
 	defer d.active.Done()
 	if err := d.c.inPlace(); err != nil {
-		return err
+		return copied, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making a backup: %w", err)
+		return copied, fmt.Errorf("making a backup: %w", err)
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
 		if err == nil {
 			err = &fs.PathError{Op: "backup", Path: dir, Err: ErrNotEmpty}
 		}
-		return err
+		return copied, err
 	}
 	to := filesOf(dir)
 	err = os.Mkdir(to.Dir, 0o700)
 	complete := false
-	copied := map[string]bool{}
+	files := map[string]bool{} // that are copied
 	for try := 0; err == nil && !complete; try++ {
 		if try == backupTries {
 			err = fmt.Errorf("the store lost files %d times while they were copied", backupTries)
 			break
 		}
-		complete, err = d.copyTo(ctx, dir, to, copied)
+		complete, err = d.copyTo(ctx, dir, to, files)
 	}
 	if errors.Is(err, errNoFile) {
-		err = d.copyInto(ctx, dir)
+		copied, err = d.copyInto(ctx, dir)
 	}
 	if err == nil {
-		return nil
+		return copied, nil
 	}
 	names, _ := os.ReadDir(dir) // half a store must not be taken for one
 	for _, n := range names {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
 	}
-	return fmt.Errorf("making a backup: %w", d.c.failed(err))
+	return copied, fmt.Errorf("making a backup: %w", d.c.failed(err))
 }
 
 // errNoFile says that a catalog is in no file that could be written anew.
 var errNoFile = errors.New("the catalog is in a database of its own")
 
 // copyInto writes what is in the store into one of its own in dir, operation by operation, up to the first one that is under way.
-func (d *DB) copyInto(ctx context.Context, dir string) error {
+func (d *DB) copyInto(ctx context.Context, dir string) (copied Copied, err error) {
 	to, err := Open(dir, Options{MaxBytes: math.MaxInt64, KeepWithin: math.MaxInt64, Logger: d.o.Logger, Now: d.o.Now})
 	if err != nil {
-		return err
+		return copied, err
 	}
-	_, err = Copy(ctx, d, to)
-	return errors.Join(err, to.Close(), localdir.Sync(dir))
+	copied, err = Copy(ctx, d, to)
+	return copied, errors.Join(err, to.Close(), localdir.Sync(dir))
 }
 
 // copyTo writes the catalog as it is at this moment, and the large contents that it names and that are

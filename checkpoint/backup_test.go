@@ -62,7 +62,7 @@ func TestBackupBesideWriters(t *testing.T) {
 	}
 	for n := range 2 {
 		to := filepath.Join(dir, fmt.Sprint("copy", n))
-		if err := db.Backup(t.Context(), to); err != nil {
+		if _, err := db.Backup(t.Context(), to); err != nil {
 			t.Fatal(err)
 		}
 		soundCopy(t, to)
@@ -74,12 +74,12 @@ func TestBackupBesideWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := filepath.Join(dir, "last")
-	if err := db.Backup(t.Context(), last); err != nil {
+	if _, err := db.Backup(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
 	soundCopy(t, last)
 	sameCopy(t, db, last)
-	if err := db.Backup(t.Context(), last); !errors.Is(err, checkpoint.ErrNotEmpty) {
+	if _, err := db.Backup(t.Context(), last); !errors.Is(err, checkpoint.ErrNotEmpty) {
 		t.Errorf("over another backup: %v", err)
 	}
 	if left, _ := os.ReadDir(last); len(left) < 2 {
@@ -94,7 +94,7 @@ func TestBackupBesideWriters(t *testing.T) {
 	}
 	for ctx, want := range map[context.Context]error{gone: context.Canceled, t.Context(): nil} {
 		to := filepath.Join(dir, "failed")
-		if err := db.Backup(ctx, to); err == nil || want != nil && !errors.Is(err, want) {
+		if _, err := db.Backup(ctx, to); err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("it failed with %v, not %v", err, want)
 		}
 		if left, _ := os.ReadDir(to); len(left) > 0 {

@@ -54,7 +54,8 @@ func BenchmarkHistory(b *testing.B) {
 			fmt.Fprintln(os.Stderr, n, r.name, ts[len(ts)/2])
 		}
 		full := filepath.Join(b.TempDir(), "full")
-		must(b, d.Backup(ctx, full))
+		_, err := d.Backup(ctx, full)
+		must(b, err)
 		rows["save, full"] = append(rows["save, full"], whenFull(b, full, n))
 		must(b, os.RemoveAll(full))
 	}

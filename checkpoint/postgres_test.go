@@ -158,7 +158,7 @@ func TestBackupOfADatabase(t *testing.T) {
 		last = next
 	}
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
-	if err := d.Backup(ctx, first); err != nil {
+	if _, err := d.Backup(ctx, first); err != nil {
 		t.Fatal(err)
 	}
 	sameCopy(t, d, first)
@@ -166,8 +166,8 @@ func TestBackupOfADatabase(t *testing.T) {
 	o.Tag = "under way"
 	save(t, d, o)
 	save(t, d, op(edit("/w/c", []byte("1"), []byte("2"))))
-	if err := d.Backup(ctx, second); err != nil {
-		t.Fatal(err)
+	if copied, err := d.Backup(ctx, second); err != nil || copied.Waiting != 2 || copied.Operations != 8 {
+		t.Fatal(copied, err)
 	}
 	for _, dir := range []string{first, second} {
 		soundCopy(t, dir)
@@ -175,7 +175,7 @@ func TestBackupOfADatabase(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if err := d.Backup(ctx, second); !errors.Is(err, checkpoint.ErrNotEmpty) {
+	if _, err := d.Backup(ctx, second); !errors.Is(err, checkpoint.ErrNotEmpty) {
 		t.Error("over another backup:", err)
 	}
 }

@@ -245,7 +245,7 @@ every command takes it as --data-dir, such as restore. Servers go on meanwhile. 
 is read back, every content, before it counts; the exit status is 1 if something is wrong with it.
 
 The store of a fleet is copied change by change into such a directory, as when a machine moves out of it. What is under way, and what
-came after that, is not in it.
+came after that, is not in it: then the exit status is 1, too.
 
 Not in it: the audit log, tokens, and what was moved to the trash as a whole, which lies beside the
 tree (docs/operations.md).`,
@@ -266,20 +266,31 @@ tree (docs/operations.md).`,
 			if fleet.Ships() {
 				fmt.Fprintf(in.err, "%s: warning: this is the history of this machine alone; a configuration with durable = \"remote\" copies that of the fleet\n", program)
 			}
+			var copied checkpoint.Copied
 			var report *checkpoint.Report
 			err = in.withStore(ctx, func(ctx context.Context, db *checkpoint.DB) error {
-				if err := db.Backup(ctx, filepath.Join(to, "checkpoints")); err != nil {
-					return err
+				if copied, err = db.Backup(ctx, filepath.Join(to, "checkpoints")); err == nil {
+					report, err = in.readBack(ctx, filepath.Join(to, "checkpoints"))
 				}
-				report, err = in.readBack(ctx, filepath.Join(to, "checkpoints"))
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return ending(in.writeReport(report), refusedIf(len(report.Problems) > 0))
+			if copied.Waiting > 0 {
+				fmt.Fprintf(in.err, "%s: %s\n", program, staysBehind(copied.Waiting))
+			}
+			if copied.Damaged > 0 {
+				fmt.Fprintf(in.err, "%s: %s lost in the store, and not in the copy\n", program, plural(copied.Damaged, "content is", "contents are"))
+			}
+			return ending(in.writeReport(report), refusedIf(len(report.Problems)+copied.Waiting+copied.Damaged > 0))
 		},
 	}
+}
+
+// staysBehind says that a copy of a history ended before so many changes.
+func staysBehind(changes int) string {
+	return plural(changes, "change stays", "changes stay") + " behind: one is under way or was interrupted, and the others came after it"
 }
 
 // localStore gives the options of a store in a directory that is not the one of the configuration. It is of any size.
@@ -316,7 +327,7 @@ func (in *invocation) importHistory(ctx context.Context, dir string) error {
 		}
 		waiting := ""
 		if copied.Waiting > 0 {
-			waiting = fmt.Sprintf("; %s behind: one is under way or was interrupted, and the others came after it", plural(copied.Waiting, "change stays", "changes stay"))
+			waiting = "; " + staysBehind(copied.Waiting)
 		}
 		return ending(in.answer(copied, "imported %s with %s (%s)%s\n", plural(copied.Operations, "change", "changes"),
 			plural(copied.Contents, "content", "contents"), bytesText(copied.Bytes), waiting), refusedIf(copied.Waiting+copied.Damaged > 0))

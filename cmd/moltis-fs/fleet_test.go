@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
 	"moltisfs/internal/fleetbox"
 )
 
@@ -168,6 +171,13 @@ func TestFleetMove(t *testing.T) {
 	out.run("redo", "--yes")
 	if got := f.content("x"); !strings.HasPrefix(got, "LARGE") {
 		t.Errorf("%.100q", got)
+	}
+	fleet, err := checkpoint.Open("", checkpoint.Options{Database: f.database, Blobs: &blob.Files{Dir: t.TempDir()}})
+	must(t, err)
+	_, err = fleet.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Opening: checkpoint.Opening{Tag: "under way"}})
+	must(t, errors.Join(err, fleet.Close()))
+	if status, _, errs := b.try("store", "backup", filepath.Join(f.dir, "more")); status != exitRefused || !strings.Contains(errs, "1 change stays behind") {
+		t.Error(status, errs)
 	}
 }
 
