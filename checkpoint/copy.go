@@ -26,13 +26,13 @@ type Copied struct {
 // Copy copies operations of from into to, with their contents, turns, marks and entries of the trash. They keep their ids, times and
 // outcomes and their order. In to they come after all that is there. Nothing changes in from, and both may be in use.
 //
-// Each operation is one transaction of to, in which it is read: what a purge or retention of from takes before that is not copied. A copy that
-// was cut off goes on where it was: operations up to the newest one that to has already are not copied, whether or not to has them: its
-// retention may have taken them. It ends before the first open operation, since what comes after that would be out of order: see Copied.Waiting.
+// Each operation is read and written in one transaction of the target: what a purge or retention of the source takes before that is not copied. A
+// copy that was cut off goes on where it was: operations up to the newest one that the target has already are not copied. If the target lacks one
+// of those, its retention took it. The copy ends before the first open operation, since what comes after that would be out of order: see Copied.Waiting.
 //
-// If retention took operations of from before they were copied, to knows that they were there. Marks that are set in from after an operation
+// If retention of the source took operations before they were copied, the target notes that there were some. Marks that are set in from after an operation
 // was copied are not copied. Each content is compared with its hash on its way; one that is encrypted stays encrypted to the same key. A
-// *FullError says that to is full: nothing in it is removed to make room.
+// *FullError says that the target is full: nothing in it is removed to make room.
 func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 	c := &copier{from: from, to: to, who: anybody}
 	err := c.goOn(ctx)
@@ -49,21 +49,21 @@ func Copy(ctx context.Context, from, to *DB) (Copied, error) {
 type copier struct {
 	from, to *DB
 	who      Scope // whose operations: of one session, or of anybody
-	far      bool  // from is the store that to is shipped to. Saves to to must not wait for it: operations are read before the transaction that writes them
+	far      bool  // a fetch: from is the remote store. Saves here must not wait for it, so operations are read before the transaction that writes them
 	evict    bool  // to makes room as for a save
-	// ships is set where only what is unsent in from is copied, and not unsent after that. An operation that to has gets its marks, outcome and
-	// trash. What retention took of from was in to before.
+	// ships: only the operations in the table unsent of from are copied, and are removed from it then. One that is in the target already gets its
+	// marks, outcome and trash there. What retention took from the source had been sent before.
 	ships bool
 
 	keys    map[int64][]byte      // of from, by their numbers, as far as rows have them
 	last    map[blob.Hash]*parcel // of the operation before, or of this one as it was read before
 	again   bool                  // a content was gone: what is gone again is damaged
 	whole   map[blob.Hash]bool    // contents that nothing in to may be the base of
-	through int64                 // up to this number of from all is in to
+	through int64                 // the operations of from up to this number need no copy
 	r       Copied
 }
 
-// goOn copies what comes after the newest operation that to has, too.
+// goOn copies the operations of from that come after the newest one that both stores have.
 func (c *copier) goOn(ctx context.Context) (err error) {
 	if c.through, err = c.newest(ctx); err == nil {
 		err = c.run(ctx)
@@ -71,7 +71,7 @@ func (c *copier) goOn(ctx context.Context) (err error) {
 	return err
 }
 
-// newest is the number in from of the newest operation that to has, too; 0 for none.
+// newest gives the number, in from, of the newest operation that both stores have; 0 for none.
 func (c *copier) newest(ctx context.Context) (seq int64, err error) {
 	for below := int64(afterAll); err == nil && seq == 0; {
 		numbers := map[string]int64{} // by id and time
@@ -202,7 +202,7 @@ type piece struct {
 	body []byte
 }
 
-// large gives the rows of r that go into the blob store of to, or may.
+// large gives the rows of r that go, or may go, into the blob store of the target.
 func (c *copier) large(ctx context.Context, r *record) (out []piece, err error) {
 	for _, p := range r.load {
 		for i, row := range p.rows {
@@ -219,8 +219,8 @@ func (c *copier) large(ctx context.Context, r *record) (out []piece, err error) 
 	return out, err
 }
 
-// sent notes that to has r, or has it as it was if it changed since it was read. That need not be durable: an operation that is sent again is
-// found there.
+// sent removes r from the table unsent. If r has changed since it was read it stays there, as one that is not new. That need not be durable: an
+// operation that is sent again is found in the target.
 func (c *copier) sent(ctx context.Context, r *record) error {
 	return c.from.write(ctx, "noting what was sent", false, func(ctx context.Context, tx *tx) error {
 		err := tx.exec(ctx, "DELETE FROM unsent WHERE op=? AND draw=?", r.seq, r.draw)
@@ -409,7 +409,7 @@ func (c *copier) parcel(ctx context.Context, h *history, hash blob.Hash, last *p
 	return &parcel{rows: rows, sealed: sealed}, nil
 }
 
-// takeKey reads the key that has the number id in from, 0 for none: in the transaction that needs it to would wait for from.
+// takeKey reads the key with the number id, 0 for none, from the source before the transaction that needs it: that must not wait for the source.
 func (c *copier) takeKey(ctx context.Context, h *history, id int64) error {
 	if id == 0 || c.keys[id] != nil {
 		return nil
@@ -425,7 +425,7 @@ func (c *copier) takeKey(ctx context.Context, h *history, id int64) error {
 	return err
 }
 
-// write writes the rows of r. there: to had the operation, or had it before its retention took it.
+// write writes the rows of r. there: the target has the operation, or had it until its retention took it.
 func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there bool, err error) {
 	var ts int64
 	err = tx.QueryRowContext(ctx, "SELECT seq, ts FROM op WHERE id=?", r.c.ID).Scan(&s.seq, &ts)
@@ -459,7 +459,7 @@ func (c *copier) write(ctx context.Context, tx *tx, s *save, r *record) (there b
 	return there, err
 }
 
-// insert writes the rows of r, but for its trash, after all that is there.
+// insert writes the rows of r, without its trash, behind all operations of the target.
 func (c *copier) insert(ctx context.Context, tx *tx, s *save, r *record) error {
 	s.op = &r.op
 	last, err := tx.latest(ctx, s.op)
@@ -594,8 +594,8 @@ func (tx *tx) beginAs(ctx context.Context, t turnRow, session, after int64) (int
 	return id, err
 }
 
-// putContent writes the rows of p that are not there. Each stays as it is, but one in clear is packed anew where to encrypts, and where to has
-// the content below it in a form that nothing in clear may stand on.
+// putContent writes those rows of p that the target lacks, each as it is. A row in clear is packed anew in two cases: if the target encrypts, and if
+// the target has the content that the row is a delta against in a form that no clear delta may be based on.
 func (c *copier) putContent(ctx context.Context, tx *tx, s *save, p *parcel) error {
 	var base *stored
 	for i, row := range slices.Backward(p.rows) {

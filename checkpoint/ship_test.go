@@ -244,7 +244,7 @@ func TestUnsentStays(t *testing.T) {
 	sound(t, local)
 }
 
-// What retention takes here after it was sent is not lost there.
+// TestRetentionOfWhatWasSent has retention take operations from the local store after they were sent: the remote store keeps them.
 func TestRetentionOfWhatWasSent(t *testing.T) {
 	local, remote := open(t, t.TempDir(), checkpoint.Options{Ships: true, KeepWithin: 1, KeepLast: checkpoint.KeepNone}), open(t, t.TempDir(), checkpoint.Options{})
 	s := checkpoint.Sender(local, remote)
@@ -352,8 +352,8 @@ func TestShipBegins(t *testing.T) {
 	}
 }
 
-// What the beginning of shipping copied, and retention of the remote store took before it was sent, does not come again, out of order. Marks that
-// were set meanwhile are sent.
+// TestShipBeginsWithWhatGoesThere has retention of the remote store take an operation that the first copy brought, before the local store notes that
+// it was sent: it does not come again, out of order. Marks that were set meanwhile are sent.
 func TestShipBeginsWithWhatGoesThere(t *testing.T) {
 	t.Parallel()
 	local := open(t, t.TempDir(), checkpoint.Options{Ships: true})

@@ -347,7 +347,8 @@ func (b *beside) begin(ctx context.Context, c *conn, synced bool) (func(bool) er
 	return end, err
 }
 
-// What is written is what is so when it is written: nothing that was marked or purged since it was read. One that reads before is found.
+// TestNothingOldIsCopied marks and purges operations between the time that a copy reads them and the time that it writes them: the target gets
+// them as they are then. A copier that reads too early is caught.
 func TestNothingOldIsCopied(t *testing.T) {
 	t.Parallel()
 	for _, far := range []bool{false, true} {

@@ -232,5 +232,5 @@ func (c *Call) Fetch(ctx context.Context) { c.fetch(ctx) }
 // Unlocked has the engine go without the locks that other machines take too.
 func (e *Engine) Unlocked() { e.locks = e.locks.Further(nil) }
 
-// EndLate is what each change begins with.
+// EndLate ends the late changes of the engine, as each change does when it begins. It does not wait.
 func (e *Engine) EndLate() { e.endLate(0) }

@@ -227,8 +227,8 @@ func TestFleetHastyDatabaseCrashes(t *testing.T) {
 	t.Error("nothing was ever lost: the test of the crashes tests nothing")
 }
 
-// raceOf says what was wrong after eight gateways have made so many edits each. spoil may be nil. A server that is not nil crashes so many times
-// meanwhile, and the edits go on until then.
+// raceOf has eight gateways edit one tree, each edits times, and says what was lost or wrong after that; "" for nothing. spoil, if it is not nil,
+// breaks the engine of each. If server is not nil it crashes so many times as crashes says, and the edits go on until the last crash.
 func raceOf(b *box, edits int, spoil func(*engine.Engine), server *fleetbox.Server, crashes int) (wrong string) {
 	t := b.t
 	t.Helper()

@@ -52,8 +52,8 @@ func watchingAs(t *testing.T, recursive, loosely bool, prepare func(x *tree)) *w
 	return v
 }
 
-// told is what is told until nothing has come for a while, and so many things have: "what path", or "what path > to". A busy machine may
-// take longer than that while.
+// told gives the events, each as "what path" or "what path > to". It waits until at least least of them have come and then none for 50 ms, for
+// a busy machine may take longer than that for the first.
 func (v *watched) told(least int) (out []string) {
 	v.t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What was committed is there after a crash, and what is unlogged is not.
+// TestCrash looks at a table after a crash of the server: a committed row is there, and one of an unlogged table is not.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	s := Own(t)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What can't be reached.
+// The values of Error.What.
 const (
 	Database = "database"
 	Contents = "store of large contents"
